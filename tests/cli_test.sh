@@ -187,6 +187,13 @@ stepcast=$together
 rm alone
 refuses 2 'no command "rnu"; did you mean "run"?' rnu
 refuses 2 'no command "mdoel"; did you mean "model"?' show mdoel
+refuses 2 'there is no option "-V" (see --help)' -V
+refuses 2 'kind: expected one of scenario, platform, model, trace, device, compression, stack, got "scenari"; did you mean "scenario"?' schema scenari
+refuses 2 'expected one of bayesian, evolution, random, direct, got "bayes"; did you mean "bayesian"?' search tiny.yaml --minimise step_seconds --over workers --by bayes
+refuses 2 'strategy.bucket: expected a value >= 1 with its unit, such as "4 MiB", got "25MiB"; did you mean "25 MiB"?' run tiny.yaml --set strategy.bucket=25MiB
+refuses 2 'got "100Gbps"; did you mean "100 Gbit/s"?' run tiny.yaml --set platform.network.bandwidth=100Gbps
+refuses 2 'strategy: expected a mapping, such as {kind: zero}, got "zero"' run tiny.yaml --set strategy=zero
+refuses 2 'got "ddp"; did you mean "synchronous"?' run tiny.yaml --set strategy.kind=ddp
 refuses 2 'A subcommand is required'
 refuses 2 'scenario is required' run
 refuses 2 '--nothing' run tiny.yaml --nothing
@@ -430,6 +437,8 @@ refuses 2 'raise --memory-limit or simulate fewer workers' "${search[@]}" -o lim
 refuses 2 '--time-limit: expected a time' "${search[@]}" -o limited --time-limit 1
 refuses 2 '--maximise: expected a column with numbers, got "sample_per_second"; did you mean "samples_per_second"?' search tiny.yaml \
   --maximise sample_per_second --over strategy.overlap -o four
+refuses 2 'got "sample_per_second"; did you mean "samples_per_second"?' search tiny.yaml --maximise sample_per_second --over 'strategy.bucket=1 MiB..2 MiB' -o five
+[ ! -e five/search.csv ] || fail "a search for a column that does not exist was run"
 refuses 2 '--over model: give its values, such as model=1..8' search tiny.yaml --minimise step_seconds --over model
 refuses 2 'strategy.bucekt: unknown key' search tiny.yaml --minimise step_seconds --over 'strategy.bucekt=1 MiB..2 MiB'
 refuses 2 '--point: expected a point of the sweep, such as "workers=2", got "workers=3"' search tiny.yaml --minimise step_seconds --over strategy.bucket --point workers=3

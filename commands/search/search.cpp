@@ -105,16 +105,20 @@ void search(const SearchCommand& command) {
   if (command.dry_run) return print_size(command, searched, method_options.evaluations, library);
   const TrialOptions options = trial_options_of(command, method_options, searched);
   const std::string& name = searched.scenario.name;
+  SearchSimulator simulator(searched, library, command);
+  Row as_written;
+  if (!is_learned_column(command.column)) {
+    as_written = simulator.as_written();
+    check_column(as_written, searched, options);
+  }
   const std::filesystem::path folder =
       command.output.empty() ? "results/" + name + "-search" : command.output;
   check_writable(folder);
   const FolderLock lock(folder);
   auto known = known_rows(folder, fingerprint_of(searched, library, command), command, searched);
 
-  SearchSimulator simulator(searched, library, command);
   std::optional<SearchLearner> learner;
-  if (is_learned_column(command.column)) learner.emplace(searched, command, folder);
-  const Row as_written = learner ? learner->as_written() : simulator.as_written();
+  if (is_learned_column(command.column)) as_written = learner.emplace(searched, command, folder).as_written();
   const Simulate simulate = learner ? Simulate(std::ref(*learner)) : Simulate(std::ref(simulator));
   const auto optimizer = make_optimizer(space, method_options);
   const Save save = [&](const std::vector<Evaluation>& so_far) {

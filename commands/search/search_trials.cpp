@@ -119,24 +119,28 @@ std::string outcome_of(const Row& row, const TrialOptions& options) {
   return std::isnan(merit(row, options)) && value ? text + ", does not fit" : text;
 }
 
+[[noreturn]] void refuse_column(const Row& row, const TrialOptions& options) {
+  std::vector<std::string> known;
+  for (const auto& [column, cell] : row.cells) {
+    if (row.number(column)) known.push_back(column);
+  }
+  std::string text = fmt::format("{}: expected a column with numbers, got \"{}\"",
+                                 options.smallest ? "--minimise" : "--maximise", options.column);
+  if (const auto nearest = nearest_word(options.column, known); !nearest.empty())
+    text += fmt::format("; did you mean \"{}\"?", nearest);
+  throw InputError(text);
+}
+
 /// Throws InputError with the reason why no evaluation has a value: all settings were refused, the column
 /// does not exist, or no setting fits into memory.
 [[noreturn]] void refuse_all(const std::vector<Evaluation>& evaluations, const TrialOptions& options) {
-  const char* option = options.smallest ? "--minimise" : "--maximise";
   for (const Evaluation& one : evaluations) {
     if (!one.row.text("failed").empty()) continue;
     if (one.row.number(options.column)) {
       throw InputError(
           fmt::format("none of the {} evaluated settings fits into a device's memory", evaluations.size()));
     }
-    std::vector<std::string> known;
-    for (const auto& [column, cell] : one.row.cells) {
-      if (one.row.number(column)) known.push_back(column);
-    }
-    std::string text = fmt::format("{}: expected a column with numbers, got \"{}\"", option, options.column);
-    if (const auto nearest = nearest_word(options.column, known); !nearest.empty())
-      text += fmt::format("; did you mean \"{}\"?", nearest);
-    throw InputError(text);
+    refuse_column(one.row, options);
   }
   throw InputError(evaluations.empty() ? "no setting was evaluated" : evaluations.front().row.text("failed"));
 }
@@ -148,6 +152,14 @@ std::string text_of(const SearchKey& key, const std::vector<Assignment>& setting
 }
 
 }  // namespace
+
+void check_column(const Row& as_written, const SearchedScenario& searched, const TrialOptions& options) {
+  const bool may_come = std::ranges::any_of(searched.keys, [](const SearchKey& key) {
+    return key.parameter.kind == Parameter::Kind::choice;  // compression, for example, has columns of its own
+  });
+  if (may_come || !as_written.text("failed").empty() || as_written.number(options.column)) return;
+  refuse_column(as_written, options);
+}
 
 std::string search_csv(const SearchedScenario& searched, const std::vector<Evaluation>& evaluations) {
   Results results{searched.scenario.name, {}};

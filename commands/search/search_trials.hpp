@@ -43,6 +43,10 @@ std::vector<Evaluation> run_trials(OptionSearch& optimizer, const TrialOptions& 
                                    std::map<std::string, Row> known, const Simulate& simulate,
                                    const std::function<void(const std::vector<Evaluation>&)>& done);
 
+/// Refuses a column that the row of the unchanged scenario lacks, before anything else is simulated, unless
+/// other words of a key may add it. @throws InputError
+void check_column(const Row& as_written, const SearchedScenario& searched, const TrialOptions& options);
+
 /// The content of search.csv: a row per evaluation, in the order in which the optimizer proposed them.
 /// Columns: `evaluation`, `point` (its name), a column per searched key, then the columns of results.csv, or
 /// `failed`.

@@ -134,8 +134,9 @@ std::string usage_error(const CLI::App* app, const CLI::Error& error) {
     const bool is_option = option != rest.end();
     const std::string word = is_option ? option->substr(0, option->find('=')) : rest.front();
     text = fmt::format("there is no {} \"{}\"", is_option ? "option" : "command", printable(word));
+    const bool letter = is_option && !word.starts_with("--");  // no letter is nearer than another
     const std::string nearest =
-        nearest_word(word, is_option ? option_names(command) : command_names(command));
+        letter ? "" : nearest_word(word, is_option ? option_names(command) : command_names(command));
     if (!nearest.empty()) text += fmt::format("; did you mean \"{}\"?", nearest);
   }
   return fmt::format("{}: {} (see --help)\n", app->get_name(), text);
@@ -160,7 +161,13 @@ Option Option::range(double least, double most) const {
 }
 
 Option Option::one_of(const std::vector<std::string>& words) const {
-  return Option(option_->check(CLI::IsMember(words)));
+  const auto check = [words](const std::string& text) -> std::string {
+    if (std::ranges::find(words, text) != words.end()) return "";
+    const std::string nearest = nearest_word(text, words);
+    return fmt::format("expected one of {}, got \"{}\"{}", fmt::join(words, ", "), printable(text),
+                       nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");
+  };
+  return Option(option_->check(CLI::Validator(check, fmt::format("{{{}}}", fmt::join(words, ",")))));
 }
 
 Option Option::show_default() const {

@@ -131,6 +131,9 @@ TEST_CASE("a wrong word of a command line is refused in one line with the neares
   CHECK(answer_to({"sum", "--zzzzzzz"}).errors == "prog: there is no option \"--zzzzzzz\" (see --help)\n");
   CHECK(answer_to({"show", "colour"}).errors ==
         "prog: there is no command \"colour\"; did you mean \"color\"? (see --help)\n");
+  CHECK(answer_to({"sum", "-x"}).errors == "prog: there is no option \"-x\" (see --help)\n");
+  CHECK(answer_to({"show", "color", "--as", "hsb"}).errors ==
+        "prog: --as: expected one of rgb, hsv, got \"hsb\"; did you mean \"hsv\"? (see --help)\n");
   CHECK(answer_to({"sum", "--threads", "9"}).code == 2);
   CHECK(answer_to({"sum", "--threads", "9"}).output.empty());
 }
