@@ -175,6 +175,7 @@ void set_times(Row& row, const std::vector<StepSeconds>& steps, StepStatistic st
   row.set("data_loading_seconds", step.loading);
   row.set("exposed_communication_seconds", step.exposed);
   row.set("communication_seconds", step.communication);
+  remove_rounding_of_compute(row);
 }
 
 void set_totals(Row& row, const Experiment& experiment) {
@@ -202,6 +203,12 @@ std::string joined(const IneffectiveKeys& found) {
 }
 
 }  // namespace
+
+void remove_rounding_of_compute(Row& row) {
+  const auto step = row.number("step_seconds"), compute = row.number("compute_seconds");
+  if (step && compute && *compute > *step && *compute < *step * (1 + 1e-12))
+    row.set("compute_seconds", *step);
+}
 
 Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
   Simulation simulation;

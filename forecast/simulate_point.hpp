@@ -34,6 +34,10 @@ Simulation simulation_of(const Experiment& experiment, Doubled doubled);
 Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoices* automatic = nullptr,
                    StepStatistic statistic = StepStatistic::median);
 
+/// Makes `compute_seconds` equal to `step_seconds` if it is longer by rounding alone. Sums of many parts
+/// round, and no step is shorter than its compute.
+void remove_rounding_of_compute(Row& row);
+
 /// Noise that a simulation leaves out to measure its cost. `noise` stands for jitter and stragglers.
 enum class Without { nothing, jitter, noise };
 

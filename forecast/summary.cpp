@@ -216,6 +216,7 @@ Results summarized_results(const Scenario& scenario, const std::vector<std::size
     Row row = begun_row(scenario.points[point]);
     for (const auto& [column, cell] : all.rows.front()[point].cells)
       row.set(column, middle(all, point, column, cell));
+    remove_rounding_of_compute(row);
     add_intervals(row, all, point);
     if (!all.without.empty()) add_noise_losses(row, all.rows.front()[point], all.without[point]);
     row.set("bottleneck", bottleneck(row, all.rows.front()[point], all.doubled[point]));
