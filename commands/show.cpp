@@ -14,6 +14,7 @@
 #include "models/tables/tables.hpp"
 #include "platforms/platform_table.hpp"
 #include "report/text/display_text.hpp"
+#include "report/text/narrow_tables.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/experiment/software_stack.hpp"
 #include "scenarios/reader/library.hpp"
@@ -24,10 +25,12 @@
 namespace stepcast {
 namespace {
 
-/// Prints texts of files, which must not move the cursor of a terminal.
+/// Prints texts of files, which must not move the cursor of a terminal. Tables are no wider than the
+/// terminal.
 template <class... Arguments>
 void print_lines(fmt::format_string<Arguments...> form, Arguments&&... arguments) {
-  const std::string text = fmt::format(form, std::forward<Arguments>(arguments)...);
+  const std::string text =
+      with_narrow_tables(fmt::format(form, std::forward<Arguments>(arguments)...), terminal_width());
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     fmt::print("{}{}", without_controls(text.substr(begin, end - begin)), end < text.size() ? "\n" : "");

@@ -19,6 +19,7 @@
 #include "models/layer_times/trace_text.hpp"
 #include "models/tables/tables.hpp"
 #include "report/text/display_text.hpp"
+#include "report/text/narrow_tables.hpp"
 #include "report/text/progress.hpp"
 #include "scenarios/reader/library.hpp"
 
@@ -94,7 +95,8 @@ void capture_to_file(CaptureCommandOptions& options) {
   const auto backend = make_onednn_backend();
   const Trace trace = captured(*backend, model, options.capture);
   write_atomically(file, to_yaml(trace));
-  fmt::print("{}written: {}\n", trace_table(trace, &model), file.string());
+  fmt::print("{}written: {}\n", with_narrow_tables(trace_table(trace, &model), terminal_width()),
+             file.string());
 }
 
 }  // namespace
@@ -193,7 +195,8 @@ void derive_to_file(const DeriveOptions& options) {
   trace.name = file.stem().string();
   check_writable(file.has_parent_path() ? file.parent_path() : ".");
   write_atomically(file, to_yaml(trace));
-  fmt::print("{}written: {}\n", trace_table(trace, &model), file.string());
+  fmt::print("{}written: {}\n", with_narrow_tables(trace_table(trace, &model), terminal_width()),
+             file.string());
 }
 
 /// Options that choose the kernels, as the scenario key `kernels` does.

@@ -192,7 +192,7 @@ std::string to_text(const std::vector<MeasuredTable>& tables) {
          percent(bias(one.rows, SizeRange::from), true), percent(mean_error(one.rows, SizeRange::below)),
          percent(bias(one.rows, SizeRange::below), true)});
   }
-  return to_string(text) + "\nGeometric means of the error, each table once\n" +
+  return to_string(text, terminal_width()) + "\nGeometric means of the error, each table once\n" +
          mean_line(tables, {Use::test}, "test") + mean_line(tables, {Use::fit}, "fit") +
          mean_line(tables, {Use::test, Use::fit}, "test and fit") +
          mean_line(tables, {Use::set_aside}, "set aside");
