@@ -149,6 +149,16 @@ for key in device nodes node.memory node.device_link network.bandwidth messages;
   grep -qF "platform.$key: missing" out || fail "check -: does not miss platform.$key"
 done
 refuses 2 'standard input (-) is not valid with --shard or --slurm' run - --shard 0/2
+refuses 2 'standard input (-) is not valid with validate' validate - --ranks 2
+run_with 0 derive --model small-cnn --batch 4 --device k80 -q -o -
+cp out piped.yaml
+prints 'derived: derived trace of small-cnn, batch 4' show trace piped.yaml
+printf '# OSU MPI Latency Test v7.3\n# Size  Latency (us)\n8 5.0\n1048576 355.0\n' >osu.txt
+run_with 0 calibrate --from osu.txt -o -
+cp out piped.yaml
+prints '2 x cpu-core' show platform piped.yaml
+[ ! -e ./- ] || fail "a file named -"
+rm piped.yaml osu.txt
 run_with 0 run tiny.yaml --results-only -v -o quiet
 grep -q 'CPU s, at most' err || fail "-v: no processor time"
 prints '"$schema"' schema trace

@@ -131,13 +131,17 @@ void add_capture(Command app) {
           .add_option("--warm-up", options->capture.warm_up, "Number of untimed steps before the timed ones.")
           .range(0, 1000)
           .show_default();
-  command.add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-cpu.yaml.")
+  command
+      .add_option("-o,--output", options->output,
+                  "Trace file, or - for standard output. Default: MODEL-bBATCH-cpu.yaml.")
       .type_name("FILE");
   command.footer("Example: stepcast capture --model small-cnn --batch 32 -o small-cnn-b32-cpu.yaml");
-  command.callback([options, steps, warm_up] {
-    options->steps_given = steps.given() || warm_up.given();
-    capture_to_file(*options);
-  });
+  command.callback_with_file(
+      [options, steps, warm_up] {
+        options->steps_given = steps.given() || warm_up.given();
+        capture_to_file(*options);
+      },
+      options->output, "captured");
 }
 
 void add_capture_compression(Command app) {
@@ -253,12 +257,14 @@ void add_derive(Command app) {
                   "Default: no variation.")
       .type_name("FILE");
   add_kernel_options(command, options.get());
-  command.add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-DEVICE.yaml.")
+  command
+      .add_option("-o,--output", options->output,
+                  "Trace file, or - for standard output. Default: MODEL-bBATCH-DEVICE.yaml.")
       .type_name("FILE");
   command.footer(
       "Example: stepcast derive --model resnet50 --batch 32 --device k80 -o resnet50-b32-k80.yaml\n"
       "The model and its errors: docs/explanation/derived-traces.md");
-  command.callback([options] { derive_to_file(*options); });
+  command.callback_with_file([options] { derive_to_file(*options); }, options->output, "derived");
 }
 
 }  // namespace stepcast

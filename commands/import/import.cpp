@@ -225,7 +225,7 @@ void add_import(Command app) {
                      "Name of the device in the trace. Default: as in the profile.");
   command.add_option("--source", options->source,
                      "Where the profile comes from. The text is added to the trace's source.");
-  command.add_option("-o,--output", options->output, "Trace file, or network file.")
+  command.add_option("-o,--output", options->output, "Trace file, or network file; - for standard output.")
       .required()
       .type_name("FILE");
   command
@@ -233,7 +233,7 @@ void add_import(Command app) {
                   "Tokens of a sample of a language model. Default: as many as the configuration allows.")
       .range(1, 10'000'000);
   command.footer("Example: stepcast import profile.json.gz --model resnet50 -o my-trace.yaml");
-  command.callback([options] { import_file(*options); });
+  command.callback_with_file([options] { import_file(*options); }, options->output, "imported");
 }
 
 }  // namespace stepcast

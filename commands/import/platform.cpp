@@ -84,6 +84,7 @@ void add_import_platform(Command app) {
   const Command command = app.add_subcommand(
       "import-platform", "Write a platform file from what tools print about your servers and their network.");
   auto files = std::make_shared<PlatformFiles>();
+  auto output = std::make_shared<std::string>();
   command
       .add_option("--nvidia-smi", files->nvidia,
                   "Output of: nvidia-smi topo -m. GPUs, NVLinks, PCIe switches, NICs.")
@@ -102,13 +103,20 @@ void add_import_platform(Command app) {
       .type_name("NAME");
   command.add_option("--nodes", files->nodes, "Number of nodes if no fabric is given. Default: 1.")
       .range(1, 1 << 20);
-  command.add_option("-o,--output", files->output, "Platform file, whose stem is the platform's name.")
+  command
+      .add_option("-o,--output", *output,
+                  "Platform file, whose stem is the platform's name, or - for standard output.")
       .required()
       .type_name("FILE.yaml");
   command.footer(
       "Example: nvidia-smi topo -m >topo.txt; stepcast import-platform --nvidia-smi topo.txt --device "
       "a100-40gb -o my-cluster.yaml");
-  command.callback([files] { import_platform(*files); });
+  command.callback_with_file(
+      [files, output] {
+        files->output = *output;
+        import_platform(*files);
+      },
+      *output, "imported");
 }
 
 }  // namespace stepcast

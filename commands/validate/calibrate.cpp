@@ -155,22 +155,24 @@ void add_calibrate(Command app) {
   command
       .add_option(
           "-o,--output", options->output,
-          "Platform file, a name that ends in .yaml. The measured times go to a .csv file of the same "
-          "name.")
+          "Platform file, a name that ends in .yaml, or - for standard output. The measured times go to a "
+          ".csv file of the same name.")
       .type_name("FILE")
       .required();
   command.footer("Example: stepcast calibrate --ranks 2 -o this-machine.yaml");
-  command.callback([options, ranks] {
-    const std::filesystem::path file = options->output;
-    if (file.extension() != ".yaml")
-      throw InputError(fmt::format("-o: expected a name ending in .yaml, got \"{}\"", options->output));
-    check_writable(file.has_parent_path() ? file.parent_path() : ".");
-    if (options->from.empty()) {
-      calibrate_here(*options);
-    } else {
-      calibrate_from(*options, ranks.given());
-    }
-  });
+  command.callback_with_file(
+      [options, ranks] {
+        const std::filesystem::path file = options->output;
+        if (file.extension() != ".yaml")
+          throw InputError(fmt::format("-o: expected a name ending in .yaml, got \"{}\"", options->output));
+        check_writable(file.has_parent_path() ? file.parent_path() : ".");
+        if (options->from.empty()) {
+          calibrate_here(*options);
+        } else {
+          calibrate_from(*options, ranks.given());
+        }
+      },
+      options->output, "calibrated");
 }
 
 }  // namespace stepcast

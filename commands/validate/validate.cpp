@@ -236,6 +236,9 @@ void validate(ValidateOptions& options) {
     if (!options.dry_run) run_as_agent(*agent);
     return;
   }
+  if (is_standard_input(options.validation.scenario))
+    throw InputError(
+        "standard input (-) is not valid with validate, whose ranks read the scenario again; give a file");
   RankJob job;
   job.remote = checked_remote_ranks(options);
   job.cluster = read_cluster(job.remote ? "hosts" : options.cluster, options.ranks, options.transport);

@@ -15,6 +15,8 @@
 #include <system_error>
 
 #include "core/error.hpp"
+#include "core/os/files.hpp"
+#include "core/os/folders.hpp"
 #include "core/text.hpp"
 
 namespace stepcast {
@@ -26,6 +28,12 @@ using JsonTable = std::pair<std::string, std::vector<std::string>>;
 std::vector<JsonTable>& json_tables() {
   static std::vector<JsonTable> tables;
   return tables;
+}
+
+/// The text of a file that a command has written for standard output.
+std::string& printed_file() {
+  static std::string text;
+  return text;
 }
 
 bool& quiet() {
@@ -67,10 +75,15 @@ void CommandOutput::write_json() const {
   std::vector<std::string> members;
   for (const auto& [table, rows] : json_tables())
     members.push_back(fmt::format("\"{}\":[{}]", table, fmt::join(rows, ",")));
-  const std::string text = fmt::format("{{{}}}\n", fmt::join(members, ","));
+  write(fmt::format("{{{}}}\n", fmt::join(members, ",")));
+}
+
+void CommandOutput::write(const std::string& text) const {
+  std::fflush(stdout);
+  const int output = real_ < 0 ? STDOUT_FILENO : real_;
   std::size_t written = 0;
   while (written < text.size()) {
-    const ssize_t count = write(real_, text.data() + written, text.size() - written);
+    const ssize_t count = ::write(output, text.data() + written, text.size() - written);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0)
       throw InputError("standard output: cannot write: " + std::generic_category().message(errno));
@@ -253,7 +266,20 @@ void Command::callback(const std::function<void()>& work, Json json) const {
       throw;
     }
     if (options->json) output.write_json();
+    output.write(std::exchange(printed_file(), {}));
     if (options->verbose) fmt::print(stderr, "{}\n", resources_used());
+  });
+}
+
+void Command::callback_with_file(const std::function<void()>& work, std::string& file,
+                                 const std::string& stem) const {
+  callback([work, name = &file, stem] {
+    if (*name != "-") return work();
+    const WorkFolder folder;
+    *name = (folder.path() / (stem + ".yaml")).string();
+    const CommandOutput silent({.quiet = true});
+    work();
+    printed_file() = read_file(*name);
   });
 }
 

@@ -30,6 +30,8 @@ class CommandOutput {
 
   /// Writes the object {"TABLE": [ROW, ...], ...} of all rows since the start to the real standard output.
   void write_json() const;
+  /// Writes a text to the real standard output. @throws InputError
+  void write(const std::string& text) const;
 
  private:
   int real_ = -1;  ///< file descriptor of the real standard output; -1: it was not changed
@@ -106,6 +108,10 @@ class Command {
   void require_option() const;      ///< exactly one of the group's options
   /// Also gives the command the options -q and -v, and --json if its results are tables (add_json_row).
   void callback(const std::function<void()>& work, Json json = Json::no) const;
+  /// The same for a command that writes the file `file`, which outlives the command line. For the name "-",
+  /// `work` writes STEM.yaml in a temporary folder; its text goes to standard output, and nothing else does.
+  void callback_with_file(const std::function<void()>& work, std::string& file,
+                          const std::string& stem) const;
 
   /// This command and all below it, in the order of --help.
   std::vector<CommandDescription> descriptions() const;
