@@ -137,6 +137,9 @@ python3 -c 'import json, sys; assert [r["workers"] for r in json.load(open("out"
 cmp -s quiet/results.csv piped/results.csv || fail "a scenario from standard input has other results"
 run_with 4 run tiny.yaml --set global_batch=64 --set 'sweep.workers=[2, 3]' --results-only --json -q -o quiet
 python3 -c 'import json; assert ["failed" in r for r in json.load(open("out"))["results"]] == [False, True]' || fail "--json: not the failed point"
+run_with 0 collectives dgx-a100 --nccl 2.18 --gpus 16 --json -q
+python3 -c 'import json; rows = json.load(open("out"))["collectives"]; assert rows[0]["ranks"] == 16 and rows[-1]["seconds"] > rows[0]["seconds"]' ||
+  fail "collectives --json: not the times"
 "$stepcast" check - <<<'name: x
 workrs: 3' >out 2>err && fail "check - found no error"
 grep -qF 'standard input:2:1: workrs: unknown key; did you mean "workers"?' out || fail "check -: not where the error is"

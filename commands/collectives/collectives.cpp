@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/text.hpp"
+#include "report/results/results_text.hpp"
 
 namespace stepcast {
 namespace {
@@ -163,9 +164,11 @@ void run_collectives(const CollectivesOptions& options) {
   print_header(platform, group, operation, !measured.rows.empty());
   for (const CollectiveRow& row : rows) print_row(row, operation, ranks);
   print_errors(rows);
+  const std::string csv = csv_of(rows, operation, group);
+  add_json_rows("collectives", read_csv(csv, "collectives.csv"));
   if (options.output.empty()) return;
   check_writable(options.output);
-  write_atomically(std::filesystem::path(options.output) / "collectives.csv", csv_of(rows, operation, group));
+  write_atomically(std::filesystem::path(options.output) / "collectives.csv", csv);
 }
 
 }  // namespace
@@ -205,7 +208,7 @@ void add_collectives(Command app) {
                 "Compare with all tables of validate/data/nccl_tests/ and print their errors.")
       .excludes(measured);
   command.add_option("-o,--output", options->output, "Also write DIR/collectives.csv.").type_name("DIR");
-  command.callback([=] { run_collectives(*options); });
+  command.callback([=] { run_collectives(*options); }, Command::Json::yes);
   command.footer("Example: stepcast collectives dgx-a100 --nccl 2.18 --gpus 16");
 }
 
