@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 
 namespace stepcast {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "forecast/processes/process_pool.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "sim/engine/simgrid_flows.hpp"
 
 namespace stepcast {

@@ -1,10 +1,9 @@
-#include "forecast/journal.hpp"
-
 #include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
-#include "report/results/results_text.hpp"
+#include "forecast/forecast.hpp"
+#include "report/results/results.hpp"
 
 namespace stepcast {
 namespace {

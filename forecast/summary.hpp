@@ -8,7 +8,7 @@
 #include "forecast/forecast.hpp"
 #include "report/results/published.hpp"
 #include "report/results/results.hpp"
-#include "report/statistics/sensitivity.hpp"
+#include "report/statistics/statistics.hpp"
 
 namespace stepcast {
 

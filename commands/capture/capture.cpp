@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 
-#include "commands/capture/gpu_program.hpp"
 #include "commands/commands.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"

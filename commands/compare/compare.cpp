@@ -12,7 +12,7 @@
 #include "core/os/files.hpp"
 #include "models/layer_times/trace.hpp"
 #include "report/plots/breakdown.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "report/text/display_text.hpp"
 #include "scenarios/reader/library.hpp"
 

@@ -5,7 +5,6 @@
 
 #include "commands/commands.hpp"
 #include "commands/learn/learned_campaign.hpp"
-#include "commands/learn/learning_limits.hpp"
 #include "commands/learn/learning_points.hpp"
 #include "commands/learn/learning_tables.hpp"
 #include "commands/scenario_options.hpp"
@@ -13,7 +12,7 @@
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
 #include "forecast/resource_limits.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "report/text/display_text.hpp"
 #include "validate/compare/learning_curves.hpp"
 

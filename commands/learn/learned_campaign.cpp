@@ -14,7 +14,7 @@
 #include "commands/fingerprint.hpp"
 #include "core/error.hpp"
 #include "forecast/processes/process_pool.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "validate/compare/learning_curves.hpp"
 

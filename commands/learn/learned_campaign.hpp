@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "campaigns/campaign_search.hpp"
+#include "campaigns/search_method.hpp"
 #include "commands/learn/learning_points.hpp"
 #include "commands/search_space.hpp"
 #include "report/plots/loss_curves.hpp"

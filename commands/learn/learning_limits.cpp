@@ -1,9 +1,8 @@
-#include "commands/learn/learning_limits.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "commands/learn/learning_points.hpp"
 #include "core/error.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/resource_limits.hpp"

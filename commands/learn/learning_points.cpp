@@ -14,7 +14,7 @@
 #include "forecast/simulate_point.hpp"
 #include "kernels/onednn/backend.hpp"
 #include "kernels/timing/host_info.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/learning/in_process_collectives.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/typed_numbers.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/scenario.hpp"
@@ -84,5 +87,29 @@ std::string fingerprint_of(const Scenario& scenario, const std::vector<std::stri
 /// `learning.warm_start`, one worker trains alone; the run starts with its parameters, its seconds and its
 /// samples.
 Results trained(const LearningJob& job, std::vector<LearningRun> runs);
+
+/// Limits of the trainings of a command.
+struct LearningLimits {
+  int processes = 1;
+  std::string memory;  ///< as check_process_memory takes it
+  std::string time;    ///< as time_limit takes it
+};
+
+/// Memory of a process that runs the largest of the trainings.
+Bytes learning_memory(const std::vector<LearningRun>& runs);
+
+/// The training number `run`, cut to this number of mini-batches and one evaluation at its end, to time it.
+using CutTraining = std::function<LearningRun(std::size_t run, std::int64_t mini_batches)>;
+
+/// Cuts trainings of learning_runs. The scenario and the runs outlive the function.
+CutTraining cut_trainings(const Scenario& scenario, const std::vector<LearningRun>& runs);
+
+/// Estimated processor time of all trainings. The largest one is begun to measure its time.
+Seconds learning_time(const std::vector<LearningRun>& runs, const CutTraining& cut);
+
+/// Throws LimitError if the trainings would need more memory or time than the limits. Unless an upper bound
+/// by their work alone is below the limit of time, the largest training is begun to measure its time.
+void check_learning_limits(const std::vector<LearningRun>& runs, const CutTraining& cut,
+                           const LearningLimits& limits);
 
 }  // namespace stepcast

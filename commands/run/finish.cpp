@@ -10,7 +10,7 @@
 #include "core/os/process.hpp"
 #include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 
 namespace stepcast {

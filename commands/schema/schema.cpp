@@ -13,7 +13,7 @@
 #include "models/network/layer.hpp"
 #include "platforms/platform_keys.hpp"
 #include "platforms/platform_table.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "report/schema/json_schema.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/experiment/software_stack.hpp"

@@ -17,7 +17,7 @@
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
 #include "forecast/resource_limits.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 
 namespace stepcast {
 namespace {

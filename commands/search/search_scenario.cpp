@@ -10,15 +10,14 @@
 #include <span>
 
 #include "commands/fingerprint.hpp"
-#include "commands/learn/learning_limits.hpp"
 #include "commands/learn/learning_points.hpp"
 #include "core/error.hpp"
 #include "forecast/fit_calibration.hpp"
-#include "forecast/journal.hpp"
+#include "forecast/forecast.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
 #include "forecast/simulate_point.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "report/statistics/statistics.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "validate/compare/learning_curves.hpp"

@@ -9,7 +9,7 @@
 #include "core/os/process.hpp"
 #include "core/text.hpp"
 #include "kernels/timing/host_info.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "report/text/display_text.hpp"
 #include "runtime/ranks/cluster.hpp"
 #include "validate/launch/launcher.hpp"

@@ -14,7 +14,6 @@
 #include "kernels/timing/host_info.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "report/results/results.hpp"
-#include "report/results/results_text.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "scenarios/reader/library.hpp"

@@ -1,13 +1,12 @@
-#include "commands/validate/learning_forecast.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
 #include "commands/learn/learning_points.hpp"
+#include "commands/validate/freeze_forecast.hpp"
 #include "forecast/processes/process_pool.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/learning/learning_runs.hpp"
 
 namespace stepcast {

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "commands/capture/gpu_program.hpp"
 #include "commands/commands.hpp"
 #include "commands/scenario_options.hpp"
 #include "commands/validate/freeze_forecast.hpp"

@@ -11,7 +11,7 @@
 #include "report/plots/breakdown.hpp"
 #include "report/plots/scatter.hpp"
 #include "report/results/manifest.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "report/text/display_text.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/compare/learning_curves.hpp"

@@ -11,7 +11,7 @@
 #include "gpu/commands/commands.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
 #include "kernels/timing/capture.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "report/statistics/statistics.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/launch/point_launches.hpp"

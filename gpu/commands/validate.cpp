@@ -14,7 +14,7 @@
 #include "kernels/timing/step_timer.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/loader.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "scenarios/reader/library.hpp"
 
 namespace stepcast {

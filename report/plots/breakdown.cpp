@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/plots/gnuplot.hpp"
 #include "report/plots/style.hpp"
 #include "report/results/results.hpp"
 #include "report/text/display_text.hpp"

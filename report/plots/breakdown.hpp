@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "report/plots/gnuplot.hpp"
 #include "report/plots/style.hpp"
 
 namespace stepcast {

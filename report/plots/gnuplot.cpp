@@ -1,5 +1,3 @@
-#include "report/plots/gnuplot.hpp"
-
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -8,6 +6,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/process.hpp"
+#include "report/plots/style.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/plots/gnuplot.hpp"
+#include "report/plots/style.hpp"
 
 namespace stepcast {
 

@@ -10,7 +10,6 @@
 #include "report/plots/style.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results.hpp"
-#include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {

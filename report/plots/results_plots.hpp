@@ -7,10 +7,10 @@
 
 #include "core/os/files.hpp"
 #include "report/plots/breakdown.hpp"
-#include "report/plots/gnuplot.hpp"
 #include "report/plots/scaling.hpp"
+#include "report/plots/style.hpp"
 #include "report/results/results.hpp"
-#include "report/statistics/sensitivity.hpp"
+#include "report/statistics/statistics.hpp"
 
 namespace stepcast {
 

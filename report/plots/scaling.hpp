@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/plots/gnuplot.hpp"
+#include "report/plots/style.hpp"
 
 namespace stepcast {
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 
-#include "report/plots/gnuplot.hpp"
 #include "report/results/results.hpp"
 #include "report/text/display_text.hpp"
 

@@ -1,5 +1,3 @@
-#include "report/results/results_text.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "core/cli/command_line.hpp"
 #include "core/error.hpp"
+#include "report/results/results.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {

@@ -1,4 +1,3 @@
-#include "report/statistics/sensitivity.hpp"
 
 #include <Eigen/QR>
 #include <algorithm>

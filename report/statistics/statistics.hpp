@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace stepcast {
@@ -43,5 +44,42 @@ struct Bootstrap {
 /// repeated measurement would lie in the interval with the given confidence. Source: B. Efron, "Bootstrap
 /// Methods: Another Look at the Jackknife", The Annals of Statistics 7(1), 1979.
 Quantiles median_interval(const std::vector<double>& samples, const Bootstrap& bootstrap);
+
+/// Coefficients c that minimise the sum over rows of (rows[i] . c - y[i])^2, by QR decomposition with column
+/// pivoting. Among linearly dependent columns, some get the coefficient 0.
+/// @param rows  rows[i][j], all of one length; at least as many rows as columns
+std::vector<double> least_squares(const std::vector<std::vector<double>>& rows, const std::vector<double>& y);
+
+/// First-order (main-effect) index Var(E[y|x]) / Var(y) of every input, each in [0, 1], from given draws: the
+/// share of the result's variance that would vanish on average if this input were known. What inputs do only
+/// together belongs to none of them, so the indices sum to at most 1.
+///
+/// Estimator: least squares of y on the shifted Legendre polynomials of all inputs together (degree N / 6 an
+/// input, at most 10, for N draws an input); an index is the sum of an input's squared coefficients, less
+/// what the residual gives them by chance, over the sum of all of these and the residual's variance. Fitting
+/// the inputs together keeps the effect of one out of the error of another; binning each input alone found
+/// 0.07 for 0.2 at 64 draws. A jump or an oscillation finer than the degree follows is underestimated.
+///
+/// Sources: I. M. Sobol', "Sensitivity Estimates for Nonlinear Mathematical Models", Mathematical Modelling
+/// and Computational Experiments 1(4), 1993 (the index); B. Sudret, "Global sensitivity analysis using
+/// polynomial chaos expansions", Reliability Engineering & System Safety 93(7), 2008 (from coefficients).
+///
+/// @param inputs  inputs[draw][input], as drawn, uniform in [0, 1) whatever law is laid over it
+/// @param y       the result of each draw
+/// @return one index an input; all 0 where y does not vary
+/// @throws std::invalid_argument if the lengths differ or there are fewer than 3 draws an input
+std::vector<double> first_order_indices(const std::vector<std::vector<double>>& inputs,
+                                        const std::vector<double>& y);
+
+/// The share of a result's variance that one assumption explains.
+struct Sensitivity {
+  std::string name;
+  double share = 0;  ///< first-order index, in [0, 1]
+};
+
+/// The index of each named input, largest first; inputs of equal index keep their order.
+std::vector<Sensitivity> sensitivities(const std::vector<std::string>& names,
+                                       const std::vector<std::vector<double>>& inputs,
+                                       const std::vector<double>& y);
 
 }  // namespace stepcast

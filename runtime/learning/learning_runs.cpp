@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "kernels/network/layer_table.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/memory/parameters.hpp"
 #include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"

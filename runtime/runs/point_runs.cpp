@@ -8,7 +8,7 @@
 
 #include "core/os/files.hpp"
 #include "kernels/timing/host_info.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "runtime/scenario_points/step_times.hpp"

@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {

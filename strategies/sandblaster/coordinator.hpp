@@ -4,7 +4,7 @@
 #include <deque>
 #include <vector>
 
-#include "strategies/arithmetic/lbfgs.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast {

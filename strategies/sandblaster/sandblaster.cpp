@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/arithmetic/lbfgs.hpp"
 #include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/strategy.hpp"

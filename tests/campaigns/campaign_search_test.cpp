@@ -1,10 +1,9 @@
-#include "campaigns/campaign_search.hpp"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <utility>
 
+#include "campaigns/search_method.hpp"
 #include "problems.hpp"
 
 using namespace stepcast;

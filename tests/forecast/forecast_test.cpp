@@ -11,7 +11,7 @@
 #include "forecast/fit_calibration.hpp"
 #include "forecast/simulate_point.hpp"
 #include "forecast/summary.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "tests/report/temporary_folder.hpp"
 #include "tests/scenarios/scenario_text.hpp"
 

@@ -6,7 +6,7 @@
 #include "models/network/model.hpp"
 #include "models/pytorch_profile/profile.hpp"
 #include "platforms/discovery/discovered.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "tests/fuzz/input.hpp"
 #include "validate/compare/point_comparison.hpp"
 #include "validate/measure/benchmark_readers.hpp"

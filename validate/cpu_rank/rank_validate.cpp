@@ -5,7 +5,7 @@
 #include "kernels/network/network.hpp"
 #include "kernels/onednn/backend.hpp"
 #include "kernels/timing/step_timer.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/devices/rank_shard.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/learning/learning_runs.hpp"

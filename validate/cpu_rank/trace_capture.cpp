@@ -11,7 +11,7 @@
 #include "models/layer_times/trace.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "models/network/layer.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/devices/spatial_device.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/transport/transport.hpp"

@@ -21,7 +21,6 @@
 #include "kernels/timing/step_timer.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results.hpp"
-#include "report/results/results_text.hpp"
 #include "runtime/rendezvous/store.hpp"
 #include "validate/launch/rank_agent.hpp"
 #include "validate/launch/rank_processes.hpp"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 
 using namespace stepcast;
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "commands/learn/learning_tables.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 
 using namespace stepcast;
 

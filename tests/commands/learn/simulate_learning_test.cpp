@@ -6,7 +6,7 @@
 #include "commands/learn/learning_points.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "scenarios/reader/scenario.hpp"

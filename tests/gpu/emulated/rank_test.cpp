@@ -16,7 +16,7 @@
 #include "pretended_cuda.hpp"
 #include "pretended_nccl.hpp"
 #include "pretended_streams.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "tests/report/temporary_folder.hpp"

@@ -9,7 +9,6 @@
 #include "core/os/files.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results.hpp"
-#include "report/results/results_text.hpp"
 #include "tests/report/have_gnuplot.hpp"
 #include "tests/report/temporary_folder.hpp"
 

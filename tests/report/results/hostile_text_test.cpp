@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/os/files.hpp"
-#include "report/plots/gnuplot.hpp"
 #include "report/plots/results_plots.hpp"
-#include "report/results/results_text.hpp"
+#include "report/plots/style.hpp"
+#include "report/results/results.hpp"
 #include "report/text/display_text.hpp"
 #include "report/timeline/chrome_trace.hpp"
 #include "tests/report/have_gnuplot.hpp"

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 
 using namespace stepcast;
 

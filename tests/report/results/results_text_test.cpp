@@ -1,10 +1,9 @@
-#include "report/results/results_text.hpp"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
 #include "core/error.hpp"
+#include "report/results/results.hpp"
 
 using namespace stepcast;
 

@@ -1,11 +1,11 @@
-#include "report/statistics/sensitivity.hpp"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numbers>
 #include <random>
 #include <stdexcept>
+
+#include "report/statistics/statistics.hpp"
 
 using namespace stepcast;
 

@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "small_training.hpp"
 #include "strategies/plan/plan.hpp"
 #include "tests/report/temporary_folder.hpp"

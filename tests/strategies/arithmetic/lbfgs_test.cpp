@@ -1,11 +1,10 @@
-#include "strategies/arithmetic/lbfgs.hpp"
-
 #include <nlopt.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "arithmetic/arrays.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 
 using namespace stepcast;
 using test::random_floats;
