@@ -21,7 +21,6 @@
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "validate/launch/launcher.hpp"
-#include "validate/launch/point_launches.hpp"
 #include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {

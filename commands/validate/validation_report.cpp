@@ -16,7 +16,6 @@
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/compare/learning_curves.hpp"
 #include "validate/compare/point_comparison.hpp"
-#include "validate/compare/times_to_loss.hpp"
 
 namespace stepcast {
 namespace {

@@ -2,12 +2,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/typed_numbers.hpp"
+#include "kernels/network/backend.hpp"
 #include "models/cost/device.hpp"
+#include "models/layer_times/derived_trace.hpp"
 #include "models/layer_times/trace.hpp"
+#include "models/network/model.hpp"
 #include "models/partition/spatial_partition.hpp"
 
 namespace stepcast {
@@ -47,5 +51,27 @@ StepForecast forecast_step(const Model& model, const std::vector<Trace>& traces,
 /// @throws InputError as above, or where the model cannot be divided so
 StepForecast forecast_part_step(const Model& model, const std::vector<Trace>& traces, const Parts& parts,
                                 const Device& device, std::int64_t batch);
+
+/// Estimates how long captures take on a GPU that models/devices describes, by the rule for derived traces,
+/// so that a caller with a time limit starts only what fits.
+class TimeEstimate {
+ public:
+  /// @param gpu  name of the GPU; if models/devices has no file for it, all estimates are zero
+  TimeEstimate(const std::string& gpu, GpuPrecision precision);
+
+  /// Time to build a network, which chooses each convolution's algorithms, and to run this number of steps.
+  Seconds of(const Model& model, std::int64_t batch, int steps) const;
+  /// Why estimates are zero; empty if they are not.
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  GpuPrecision precision_;
+  std::optional<Device> device_;
+  Calibration calibration_;
+  std::string why_not_;
+};
+
+/// Passes of convolutions for which algorithms are chosen: each shape of a pass counts once.
+int convolution_passes(const Model& model);
 
 }  // namespace stepcast

@@ -9,7 +9,7 @@
 #include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "gpu/capture/selection.hpp"
-#include "gpu/capture/time_estimate.hpp"
+#include "gpu/capture/step_forecast.hpp"
 #include "gpu/commands/commands.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "models/cost/memory.hpp"

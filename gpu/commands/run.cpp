@@ -14,7 +14,7 @@
 #include "report/results/results.hpp"
 #include "report/statistics/statistics.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
-#include "validate/launch/point_launches.hpp"
+#include "validate/launch/launcher.hpp"
 #include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {

@@ -7,7 +7,6 @@
 #include "core/os/files.hpp"
 #include "gpu/capture/selection.hpp"
 #include "gpu/capture/step_forecast.hpp"
-#include "gpu/capture/time_estimate.hpp"
 #include "gpu/check/check_layers.hpp"
 #include "gpu/commands/commands.hpp"
 #include "kernels/timing/capture.hpp"

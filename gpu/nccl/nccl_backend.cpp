@@ -7,6 +7,8 @@
 #include "gpu/nccl/nccl_group.hpp"
 
 namespace stepcast {
+
+#ifdef STEPCAST_HAS_NCCL
 namespace {
 
 class NcclLink final : public DeviceChannel {
@@ -47,6 +49,12 @@ class NcclLink final : public DeviceChannel {
 std::unique_ptr<DeviceChannel> join_nccl_link(const NcclRank& self, const std::string& unique_id) {
   return std::make_unique<NcclLink>(self, unique_id);
 }
+#else
+std::unique_ptr<DeviceChannel> join_nccl_link(const NcclRank&, const std::string&) {
+  nccl_unique_id();  // throws
+  return nullptr;
+}
+#endif
 
 namespace {
 

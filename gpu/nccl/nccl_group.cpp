@@ -13,6 +13,7 @@
 
 namespace stepcast {
 
+#ifdef STEPCAST_HAS_NCCL
 NcclCommunicator::NcclCommunicator(const NcclRank& self, const std::string& unique_id) : self_(self) {
   ncclUniqueId id;
   if (unique_id.size() != sizeof id.internal)
@@ -296,5 +297,24 @@ std::string nccl_unique_id() {
 std::unique_ptr<NcclGroup> join_nccl(const NcclRank& self, const std::string& unique_id) {
   return std::make_unique<JoinedGroup>(self, unique_id);
 }
+#else
+
+namespace {
+
+[[noreturn]] void refuse() {
+  throw InputError("--path: nccl is not available: stepcast-gpu was built without NCCL; use --path host");
+}
+
+}  // namespace
+
+std::string nccl_unique_id() {
+  refuse();
+}
+
+std::unique_ptr<NcclGroup> join_nccl(const NcclRank&, const std::string&) {
+  refuse();
+}
+
+#endif
 
 }  // namespace stepcast

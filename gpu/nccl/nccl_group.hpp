@@ -1,6 +1,8 @@
 #pragma once
 
+#ifdef STEPCAST_HAS_NCCL
 #include <nccl.h>
+#endif
 
 #include <chrono>
 #include <functional>
@@ -41,9 +43,11 @@ struct NcclRank {
 /// @throws InputError if this program was built without NCCL
 std::string nccl_unique_id();
 
-/// Joins the communicator; all its ranks call this. @throws RankLost
+/// Joins the communicator; all its ranks call this.
+/// @throws RankLost; InputError if this program was built without NCCL
 std::unique_ptr<NcclGroup> join_nccl(const NcclRank& self, const std::string& unique_id);
 
+#ifdef STEPCAST_HAS_NCCL
 /// A non-blocking NCCL communicator, with the checks that its calls need.
 class NcclCommunicator {
  public:
@@ -98,5 +102,6 @@ class NcclStream {
   cudnn::Stream stream_;
   cudnn::Event done_;
 };
+#endif
 
 }  // namespace stepcast

@@ -16,7 +16,6 @@
 #include "core/os/files.hpp"
 #include "gpu/capture/selection.hpp"
 #include "gpu/nccl/nccl_backend.hpp"
-#include "gpu/ranks/message_times.hpp"
 #include "kernels/timing/capture.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "runtime/devices/rank_shard.hpp"

@@ -1,7 +1,6 @@
-#include "gpu/ranks/message_times.hpp"
-
 #include <map>
 
+#include "gpu/ranks/gpu_rank.hpp"
 #include "report/statistics/statistics.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"

@@ -69,7 +69,7 @@ struct LayerSite {
   /// alone.
   std::int64_t statistics_count = 0;
   const LayerShare* share = nullptr;  ///< this rank's part of a layer that ranks share; else null
-  /// A batch norm that computes the ReLU after it as well (fused_norms.hpp); its output is that of the ReLU.
+  /// A batch norm that computes the ReLU after it as well (FusedNorm); its output is that of the ReLU.
   /// If it has a second input, it adds that before the ReLU, and has the gradient of that input too.
   bool with_relu = false;
   /// The batch norm that computes this ReLU or addition; else null. It outlives this kernel.
@@ -167,7 +167,7 @@ class Backend {
   virtual std::string library() const = 0;  ///< name and version, such as "oneDNN 2.6.3"
   virtual std::string device() const = 0;   ///< name of the processor or GPU
   /// Whether layers run in fewer kernels than they are: a batch norm computes the ReLU after it
-  /// (fused_norms.hpp), and one call updates the parameters of all layers.
+  /// (FusedNorm), and one call updates the parameters of all layers.
   virtual bool fuses() const { return false; }
   /// Null if each layer converts for itself, or none does. Empty layers are null. They outlive the group.
   virtual std::unique_ptr<LayerGroup> make_group(const std::vector<LayerKernel*>& /*layers*/) {

@@ -1,6 +1,6 @@
-#include "kernels/network/fused_norms.hpp"
-
 #include <algorithm>
+
+#include "kernels/network/network.hpp"
 
 namespace stepcast {
 namespace {

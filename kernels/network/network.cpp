@@ -4,8 +4,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "kernels/network/synthetic_data.hpp"
-
 namespace stepcast {
 namespace {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
@@ -8,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/random.hpp"
 #include "kernels/network/backend.hpp"
-#include "kernels/network/fused_norms.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {
@@ -184,5 +185,35 @@ class Network {
   std::int64_t step_ = 0;
   double gradient_scale_ = 1;
 };
+
+/// Layers that a batch norm's kernels can compute with it: a ReLU, and before it the addition of another
+/// layer's output. Nothing else reads the output of the norm or of the addition, so neither is stored.
+struct FusedNorm {
+  std::size_t norm = 0;
+  int add = -1;    ///< the addition; -1: the ReLU reads the norm
+  int added = -1;  ///< the layer before the norm whose output is added; only with `add`
+  std::size_t relu = 0;
+};
+
+/// All such groups of a model. A norm without trainable parameters is in none, because layers before which
+/// nothing trains have no backward pass.
+std::vector<FusedNorm> fused_norms(const Model& model);
+
+/// Fills a tensor with values uniform in [-1, 1); element i is drawn with item i of `key`.
+void fill_uniform(Tensor& tensor, RandomKey key);
+
+/// Initial values of one parameter in row-major order, a pure function of the seed and the indices of layer
+/// and parameter. Weights are uniform with variance 2 / fan-in (K. He et al., "Delving deep into rectifiers",
+/// ICCV 2015, section 2.2); weights of recurrent layers and embeddings have variance 1 / (3 row length).
+/// Scales and running variances are 1, all other parameters 0.
+std::vector<float> initial_values(const std::vector<Layer>& layers, std::size_t layer, std::size_t parameter,
+                                  std::uint64_t seed);
+
+/// Fills a network's input with values uniform in [-1, 1), or with row indices if an embedding reads it.
+void fill_input(Tensor& input, const Model& model, std::uint64_t seed);
+
+/// Fills the targets of the loss with index `index` in its model: class indices (softmax_cross_entropy), 0 or
+/// 1 (sigmoid_cross_entropy), or values uniform in [-1, 1).
+void fill_targets(Tensor& targets, const Layer& loss, std::size_t index, std::uint64_t seed);
 
 }  // namespace stepcast

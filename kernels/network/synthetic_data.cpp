@@ -1,11 +1,11 @@
-#include "kernels/network/synthetic_data.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numbers>
 #include <thread>
 #include <vector>
+
+#include "kernels/network/network.hpp"
 
 namespace stepcast {
 namespace {

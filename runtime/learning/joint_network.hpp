@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "kernels/network/network.hpp"
+#include "runtime/devices/rank_device.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast {
@@ -19,7 +21,10 @@ namespace stepcast {
 /// has waited for the others at the end of the backward pass.
 class JointNetwork {
  public:
-  JointNetwork(Backend& backend, const Model& model, const NetworkOptions& options, int machines);
+  JointNetwork(Backend& backend, const Model& model, const NetworkOptions& options, int machines)
+      : network_(backend, model, options),
+        passes_(static_cast<std::size_t>(machines), 0),
+        updates_(static_cast<std::size_t>(machines), 0) {}
 
   Network& network() { return network_; }
   /// Called before each mini-batch.
@@ -27,10 +32,21 @@ class JointNetwork {
 
   /// Enters a machine's call. The n-th pass of every machine is the same; the last machine's call runs it.
   /// @param pass  forward or backward; @param segments  of layers (layer_segments.hpp)
-  void start_pass(int machine, Work pass, LayerRange segments);
+  void start_pass(int machine, Work pass, LayerRange segments) {
+    const int call = ++passes_.at(static_cast<std::size_t>(machine));
+    if (std::ranges::min(passes_) < call) return;
+    if (pass == Work::forward && segments.first == 0 && next_batch_) next_batch_();
+    run_segments(network_, pass, segments);
+  }
+
   /// Enters the start of a machine's n-th update of its slice. The first machine's call counts a step of the
   /// network's optimizer.
-  void begin_update(int machine);
+  void begin_update(int machine) {
+    const int update = ++updates_.at(static_cast<std::size_t>(machine));
+    if (update <= steps_) return;
+    ++steps_;
+    network_.begin_update();
+  }
 
  private:
   Network network_;

@@ -1,4 +1,3 @@
-#include "runtime/rendezvous/tcp_store.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #include "all_networks.hpp"
 #include "core/error.hpp"
 #include "gpu/capture/selection.hpp"
-#include "kernels/cudnn/layers/recurrent.hpp"
+#include "kernels/cudnn/layers/layer.hpp"
 #include "kernels/cudnn/runtime/tensor.hpp"
 
 // Calls of the real cuDNN and cuBLASLt that need no GPU: descriptions of every tensor, filter, convolution,

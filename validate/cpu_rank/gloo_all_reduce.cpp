@@ -1,5 +1,6 @@
 #include "validate/cpu_rank/gloo_all_reduce.hpp"
 
+#ifdef STEPCAST_HAS_GLOO
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
@@ -8,8 +9,11 @@
 
 #include <memory>
 #include <stdexcept>
+#endif
 
 namespace stepcast {
+
+#ifdef STEPCAST_HAS_GLOO
 namespace {
 
 std::shared_ptr<gloo::rendezvous::Context> connected(int rank, int ranks,
@@ -44,5 +48,10 @@ LibraryAllReduce gloo_all_reduce(int rank, int ranks, const std::filesystem::pat
   };
   return library;
 }
+#else
+LibraryAllReduce gloo_all_reduce(int, int, const std::filesystem::path&) {
+  return {.name = "gloo"};
+}
+#endif
 
 }  // namespace stepcast

@@ -1,10 +1,10 @@
-#include "validate/launch/point_launches.hpp"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <exception>
+
+#include "validate/launch/launcher.hpp"
 
 namespace stepcast {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "runtime/rendezvous/tcp_store.hpp"
+#include "runtime/rendezvous/store.hpp"
 
 namespace stepcast {
 

@@ -1,11 +1,15 @@
 #include "kernels/cudnn/capture/nccl_probe.hpp"
 
+#ifdef STEPCAST_HAS_NCCL
 #include <fmt/format.h>
 #include <nccl.h>
 
 #include "kernels/cudnn/cuda/handles.hpp"
+#endif
 
 namespace stepcast::cudnn {
+
+#ifdef STEPCAST_HAS_NCCL
 namespace {
 
 void check_nccl(ncclResult_t status, const char* call) {
@@ -33,5 +37,10 @@ SingleRankAllReduce make_single_rank_all_reduce(int device, cudaStream_t stream)
   };
   return result;
 }
+#else
+SingleRankAllReduce make_single_rank_all_reduce(int, cudaStream_t) {
+  return {{}, "this build has no NCCL"};
+}
+#endif
 
 }  // namespace stepcast::cudnn

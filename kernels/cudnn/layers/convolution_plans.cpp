@@ -1,8 +1,8 @@
-#include "kernels/cudnn/layers/convolution_plans.hpp"
-
 #include <fmt/format.h>
 
 #include <chrono>
+
+#include "kernels/cudnn/layers/convolution_search.hpp"
 
 namespace stepcast::cudnn {
 namespace {

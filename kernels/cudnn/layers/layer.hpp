@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include "kernels/cudnn/runtime/tensor.hpp"
 #include "kernels/network/layer_table.hpp"
+#include "models/network/layer.hpp"
 
 namespace stepcast::cudnn {
 
@@ -131,5 +133,17 @@ std::unique_ptr<LayerKernel> make_vocab_parallel_loss(std::shared_ptr<Device> de
 /// @throws InputError for windows of more than 65536 elements
 PoolShape pool_shape(const Layer& layer, const std::vector<std::int64_t>& pad_before, const CudnnTensor& from,
                      const CudnnTensor& to);
+
+using RnnDesc = Owned<cudnnRNNDescriptor_t, cudnnDestroyRNNDescriptor>;
+using SequenceDesc = Owned<cudnnRNNDataDescriptor_t, cudnnDestroyRNNDataDescriptor>;
+
+/// cuDNN's descriptor of an LSTM or a GRU: standard algorithm, one bias per gate, sums in fp32.
+/// @param dropout  cuDNN requires one even without dropout
+RnnDesc describe_rnn(const Layer& layer, Element element, cudnnMathType_t math,
+                     cudnnDropoutDescriptor_t dropout);
+
+/// cuDNN's descriptor of `batch` sequences {steps, features} of equal length, row-major.
+SequenceDesc describe_sequences(Element element, std::int64_t batch, std::int64_t steps,
+                                std::int64_t features);
 
 }  // namespace stepcast::cudnn

@@ -1,4 +1,3 @@
-#include "kernels/cudnn/layers/recurrent.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,7 @@
-#include "gpu/capture/time_estimate.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "gpu/capture/selection.hpp"
+#include "gpu/capture/step_forecast.hpp"
 
 namespace stepcast {
 namespace {

@@ -11,7 +11,7 @@
 #include "cuda_on_host.hpp"
 #include "kernels/cudnn/backend.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"
-#include "kernels/network/fused_norms.hpp"
+#include "kernels/network/network.hpp"
 #include "learned_curve.hpp"
 #include "partitioned_training.hpp"
 #include "pretended_cuda.hpp"

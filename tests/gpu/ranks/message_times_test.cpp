@@ -1,11 +1,10 @@
-#include "gpu/ranks/message_times.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "../runtime/ranks.hpp"
 #include "core/error.hpp"
 #include "gpu/capture/selection.hpp"
 #include "gpu/nccl/nccl_group.hpp"
+#include "gpu/ranks/gpu_rank.hpp"
 
 using namespace stepcast;
 

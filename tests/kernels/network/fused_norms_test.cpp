@@ -1,8 +1,7 @@
-#include "kernels/network/fused_norms.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "core/yaml.hpp"
+#include "kernels/network/network.hpp"
 #include "models/loader.hpp"
 #include "networks.hpp"
 

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "kernels/network/synthetic_data.hpp"
 #include "kernels/onednn/backend.hpp"
 #include "networks.hpp"
 

@@ -1,6 +1,6 @@
-#include "validate/compare/times_to_loss.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "validate/compare/point_comparison.hpp"
 
 using namespace stepcast;
 

@@ -12,7 +12,6 @@
 #include "core/error.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "runtime/rendezvous/store.hpp"
-#include "validate/launch/point_launches.hpp"
 
 namespace stepcast {
 namespace {
