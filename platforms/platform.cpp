@@ -198,13 +198,22 @@ NetworkShape read_network(const YamlValue& value, const Platform& platform) {
   return network;
 }
 
-/// Greatest number of ports (NICs) of a fabric; INT_MAX for a fabric that grows as needed.
-int fabric_capacity(const FabricShape& fabric) {
-  if (const auto* d = std::get_if<DragonflyShape>(&fabric))
-    return d->ports_per_router * d->routers_per_chassis * d->chassis_per_group * d->groups;
-  if (const auto* t = std::get_if<TorusShape>(&fabric))
-    return t->ports_per_router * t->size[0] * t->size[1] * t->size[2];
+// The greatest number of ports (NICs) of each kind of fabric; INT_MAX for a fabric that grows as needed.
+int most_ports(const FatTreeShape&) {
   return INT_MAX;
+}
+int most_ports(const DragonflyShape& d) {
+  return d.ports_per_router * d.routers_per_chassis * d.chassis_per_group * d.groups;
+}
+int most_ports(const TorusShape& t) {
+  return t.ports_per_router * t.size[0] * t.size[1] * t.size[2];
+}
+int most_ports(const SitesShape&) {
+  return INT_MAX;
+}
+
+int fabric_capacity(const FabricShape& fabric) {
+  return std::visit([](const auto& shape) { return most_ports(shape); }, fabric);
 }
 
 constexpr int kMaxDevices = 1 << 20;  // keeps every link id an int

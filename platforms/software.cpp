@@ -13,7 +13,7 @@
 namespace stepcast {
 namespace {
 
-/// The oldest and the newest version whose rules are known (strategies/nccl/tuning.cpp).
+/// The oldest and the newest version whose rules are known (strategies/nccl/version_constants.cpp).
 constexpr int kOldest = 200, kNewest = 299;
 
 /// The part of a version before the next dot, which it takes off.

@@ -28,7 +28,8 @@ struct MemoryOptions {
     mixed,  ///< activations, error signals and gradients 2 B; weights 2 B and a 4 B master copy. pytorch:
             ///< autocast, see output_widths
   };
-  enum class Optimizer {
+  /// What an optimizer keeps for each weight.
+  enum class OptimizerState {
     sgd,       ///< no state
     momentum,  ///< 1 copy of the weights, 4 B each
     adagrad,   ///< 1 copy
@@ -78,7 +79,7 @@ struct MemoryOptions {
   int split = 1;  ///< devices that share every sample (spatial parallelism): each holds all weights, and
                   ///< 1/split of the rest (activations, error signals, input)
   Precision precision = Precision::f32;
-  Optimizer optimizer = Optimizer::momentum;
+  OptimizerState optimizer = OptimizerState::momentum;
   Activations activations = Activations::out_of_place;
   ErrorSignals error_signals = ErrorSignals::kept;  ///< only lbann
   Recomputation recomputation = Recomputation::none;

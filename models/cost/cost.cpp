@@ -168,10 +168,10 @@ LayerCost gelu_cost(double out, const Site& site) {
 /// addcmul_, sqrt, div_, add_, addcdiv_. AdamW has weight decay, a further mul_ of the weights.
 double fp32_passes(const KernelChoice& choice) {
   const bool fused = choice.update == KernelChoice::Update::fused;
-  if (choice.optimizer == KernelChoice::Optimizer::sgd) return 3;
-  if (choice.optimizer == KernelChoice::Optimizer::momentum) return fused ? 5 : 8;
+  if (choice.optimizer == KernelChoice::UpdateRule::sgd) return 3;
+  if (choice.optimizer == KernelChoice::UpdateRule::momentum) return fused ? 5 : 8;
   if (fused) return 7;
-  return choice.optimizer == KernelChoice::Optimizer::adamw ? 20 : 18;
+  return choice.optimizer == KernelChoice::UpdateRule::adamw ? 20 : 18;
 }
 
 }  // namespace
@@ -185,9 +185,9 @@ namespace {
 /// Kernels of each tensor's update.
 int update_kernels(const KernelChoice& choice) {
   if (choice.update != KernelChoice::Update::for_loop) return 1;
-  if (choice.optimizer == KernelChoice::Optimizer::sgd) return 1;
-  if (choice.optimizer == KernelChoice::Optimizer::momentum) return 3;
-  return choice.optimizer == KernelChoice::Optimizer::adamw ? 8 : 7;
+  if (choice.optimizer == KernelChoice::UpdateRule::sgd) return 1;
+  if (choice.optimizer == KernelChoice::UpdateRule::momentum) return 3;
+  return choice.optimizer == KernelChoice::UpdateRule::adamw ? 8 : 7;
 }
 
 /// Momentum in one kernel a tensor: weight, gradient and velocity in, weight and velocity out.

@@ -26,7 +26,7 @@ struct KernelChoice {
     nchw,  ///< channels first: kernels of tensor cores copy activations to the other layout and back
     nhwc,  ///< channels last, as torch.channels_last
   };
-  enum class Optimizer { sgd, momentum, adam, adamw };
+  enum class UpdateRule { sgd, momentum, adam, adamw };  ///< of the optimizer whose kernels are counted
   enum class Update {
     foreach,   ///< a kernel for each operation, over all tensors
     for_loop,  ///< a kernel for each operation and tensor
@@ -36,7 +36,7 @@ struct KernelChoice {
   Precision precision = Precision::f32;
   Attention attention = Attention::eager;
   Gelu gelu = Gelu::fused;
-  Optimizer optimizer = Optimizer::momentum;
+  UpdateRule optimizer = UpdateRule::momentum;
   Update update = Update::foreach;
   Layout layout = Layout::nchw;
   bool autocast = false;  ///< PyTorch's autocast chooses the precision of each layer (see add_autocast)

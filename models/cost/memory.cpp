@@ -12,12 +12,12 @@
 namespace stepcast {
 namespace {
 
-double optimizer_copies(MemoryOptions::Optimizer optimizer) {
+double optimizer_copies(MemoryOptions::OptimizerState optimizer) {
   switch (optimizer) {
-    case MemoryOptions::Optimizer::sgd:
+    case MemoryOptions::OptimizerState::sgd:
       return 0;
-    case MemoryOptions::Optimizer::adam:
-    case MemoryOptions::Optimizer::adamw:
+    case MemoryOptions::OptimizerState::adam:
+    case MemoryOptions::OptimizerState::adamw:
       return 2;
     default:
       return 1;

@@ -341,7 +341,7 @@ void note_kernels(const YamlMap& map, Experiment& experiment) {
   const KernelChoice choice = experiment.device.choice();
   if (experiment.device.kernels->channel_multiple == 0)
     note_ineffective(map, {"layout"}, "in a precision without tensor cores", found);
-  if (choice.optimizer == KernelChoice::Optimizer::sgd && choice.update == KernelChoice::Update::fused)
+  if (choice.optimizer == KernelChoice::UpdateRule::sgd && choice.update == KernelChoice::Update::fused)
     note_ineffective(map, {"update"}, "as fused: sgd has one operation", found);
 }
 

@@ -138,12 +138,12 @@ std::int64_t trace_batch(const YamlValue& trace, Library& library) {
 
 namespace {
 
-MemoryOptions::Optimizer optimizer_of(const KernelChoice& kernels) {
-  using Kind = KernelChoice::Optimizer;
-  if (kernels.optimizer == Kind::sgd) return MemoryOptions::Optimizer::sgd;
-  if (kernels.optimizer == Kind::adam) return MemoryOptions::Optimizer::adam;
-  return kernels.optimizer == Kind::adamw ? MemoryOptions::Optimizer::adamw
-                                          : MemoryOptions::Optimizer::momentum;
+MemoryOptions::OptimizerState optimizer_of(const KernelChoice& kernels) {
+  using Kind = KernelChoice::UpdateRule;
+  if (kernels.optimizer == Kind::sgd) return MemoryOptions::OptimizerState::sgd;
+  if (kernels.optimizer == Kind::adam) return MemoryOptions::OptimizerState::adam;
+  return kernels.optimizer == Kind::adamw ? MemoryOptions::OptimizerState::adamw
+                                          : MemoryOptions::OptimizerState::momentum;
 }
 
 /// Keys that only some frameworks have. @throws InputError if another framework is named
@@ -213,7 +213,7 @@ MemoryOptions read_memory(const std::optional<YamlValue>& value, const KernelCho
     memory.error_signals = MemoryOptions::ErrorSignals::kept;
   }
   if (const auto named = keys.maybe("optimizer")) {
-    memory.optimizer = static_cast<MemoryOptions::Optimizer>(
+    memory.optimizer = static_cast<MemoryOptions::OptimizerState>(
         named->one_of({"sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw"}));
   }
   if (const auto yes = keys.maybe("in_place")) {

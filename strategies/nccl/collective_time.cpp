@@ -4,8 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "strategies/nccl/tuning.hpp"
-
 namespace stepcast {
 namespace {
 

@@ -48,9 +48,9 @@ std::string documented_row(const YamlMap& row) {
   if (mixed) options.precision = MemoryOptions::Precision::mixed;
   if (row.at("framework", "").one_of({"pytorch", "tensorflow"}) == 1)
     options.framework = MemoryOptions::Framework::tensorflow;
-  const std::vector<MemoryOptions::Optimizer> optimizers{
-      MemoryOptions::Optimizer::momentum, MemoryOptions::Optimizer::adam, MemoryOptions::Optimizer::sgd,
-      MemoryOptions::Optimizer::adamw};
+  const std::vector<MemoryOptions::OptimizerState> optimizers{
+      MemoryOptions::OptimizerState::momentum, MemoryOptions::OptimizerState::adam,
+      MemoryOptions::OptimizerState::sgd, MemoryOptions::OptimizerState::adamw};
   if (row.has("optimizer"))
     options.optimizer = optimizers.at(row.at("optimizer", "").one_of({"momentum", "adam", "sgd", "adamw"}));
   if (row.has("gelu"))

@@ -50,7 +50,7 @@ TEST_CASE("kernels are read by their words", "[models]") {
   CHECK(choice.precision == KernelChoice::Precision::bf16);
   CHECK(choice.attention == KernelChoice::Attention::flash);
   CHECK(choice.gelu == KernelChoice::Gelu::eager);
-  CHECK(choice.optimizer == KernelChoice::Optimizer::adam);
+  CHECK(choice.optimizer == KernelChoice::UpdateRule::adam);
   CHECK(choice.update == KernelChoice::Update::for_loop);
   CHECK(to_string(choice) == "precision bf16, attention flash, gelu eager, optimizer adam, update for_loop");
   CHECK(to_flags(kernels_of("{precision: f16}")) == " --precision f16");

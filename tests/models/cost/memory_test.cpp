@@ -82,7 +82,7 @@ TEST_CASE("a layer in place does not overwrite an output that another layer read
 }
 
 TEST_CASE("optimizers keep no, one or two copies of the parameters", "[models]") {
-  using Optimizer = MemoryOptions::Optimizer;
+  using Optimizer = MemoryOptions::OptimizerState;
   const auto copies = GENERATE(values<std::pair<Optimizer, int>>({{Optimizer::sgd, 0},
                                                                   {Optimizer::momentum, 1},
                                                                   {Optimizer::adagrad, 1},
@@ -193,7 +193,7 @@ TEST_CASE("the ZeRO stages hold the memory of the paper for 7.5 billion paramete
   }
   MemoryOptions options;
   options.precision = MemoryOptions::Precision::mixed;
-  options.optimizer = MemoryOptions::Optimizer::adam;
+  options.optimizer = MemoryOptions::OptimizerState::adam;
   options.zero_ways = 64;
   const auto states = [&](MemoryOptions::Zero zero) {
     options.zero = zero;

@@ -113,7 +113,7 @@ TEST_CASE(
   Device device = round_device();
   device.kernels = KernelShares{};
   device.kernels->gap = {0};
-  const auto array = [&](KernelChoice::Optimizer optimizer, KernelChoice::Update update, double arrays) {
+  const auto array = [&](KernelChoice::UpdateRule optimizer, KernelChoice::Update update, double arrays) {
     device.kernels->choice.optimizer = optimizer;
     device.kernels->choice.update = update;
     const Trace trace = derive(model, 1, device, perfect(), {});

@@ -52,21 +52,21 @@ TEST_CASE("memory is counted as PyTorch does unless LBANN is named", "[scenarios
 TEST_CASE("memory has the optimizer and the attention of the kernels where it names none", "[scenarios]") {
   KernelChoice kernels;
   kernels.attention = KernelChoice::Attention::flash;
-  kernels.optimizer = KernelChoice::Optimizer::adam;
+  kernels.optimizer = KernelChoice::UpdateRule::adam;
   CHECK(read_memory(std::nullopt, kernels).attention == MemoryOptions::Attention::flash);
-  CHECK(read_memory(std::nullopt, kernels).optimizer == MemoryOptions::Optimizer::adam);
+  CHECK(read_memory(std::nullopt, kernels).optimizer == MemoryOptions::OptimizerState::adam);
   const YamlNode node = parse_yaml("{optimizer: sgd, attention: eager}", "s.yaml");
   CHECK(read_memory(YamlValue(node, "memory"), kernels).attention == MemoryOptions::Attention::eager);
-  CHECK(read_memory(YamlValue(node, "memory"), kernels).optimizer == MemoryOptions::Optimizer::sgd);
+  CHECK(read_memory(YamlValue(node, "memory"), kernels).optimizer == MemoryOptions::OptimizerState::sgd);
 }
 
 TEST_CASE("memory has the GELU of the kernels, and reads what the program does with logits", "[scenarios]") {
   KernelChoice kernels;
   kernels.gelu = KernelChoice::Gelu::eager;
-  kernels.optimizer = KernelChoice::Optimizer::adamw;
+  kernels.optimizer = KernelChoice::UpdateRule::adamw;
   CHECK(read_memory(std::nullopt, kernels).gelu == KernelChoice::Gelu::eager);
-  CHECK(read_memory(std::nullopt, kernels).optimizer == MemoryOptions::Optimizer::adamw);
-  CHECK(memory_of("{optimizer: adamw}").optimizer == MemoryOptions::Optimizer::adamw);
+  CHECK(read_memory(std::nullopt, kernels).optimizer == MemoryOptions::OptimizerState::adamw);
+  CHECK(memory_of("{optimizer: adamw}").optimizer == MemoryOptions::OptimizerState::adamw);
   CHECK(memory_of("{gelu: eager_erf}").gelu == KernelChoice::Gelu::eager_erf);
   CHECK(memory_of("{}").keep_logits);
   const MemoryOptions set = memory_of("{keep_logits: false, fp32_logits: true, softmax_input: true}");

@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "strategies/nccl/tuning.hpp"
-
 using namespace stepcast;
 
 namespace {

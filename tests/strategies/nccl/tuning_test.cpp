@@ -1,7 +1,7 @@
-#include "strategies/nccl/tuning.hpp"
-
 #include <catch2/catch.hpp>
 #include <limits>
+
+#include "strategies/nccl/collective_time.hpp"
 
 using namespace stepcast;
 
