@@ -22,6 +22,10 @@ namespace stepcast {
 /// core. While the program is blocked, a progress thread polls shared memory, as MPI and NCCL do, because a
 /// sleeping thread wakes 30 to 60 us late on a virtual core. At most one of the two progress threads polls.
 struct PollingPolicy {
+  /// How long a progress thread polls before it asks this policy [s]. The one of messages polls only shortly:
+  /// when it has delivered a message, the program needs the core.
+  static constexpr double kCollectivesSpin = 20e-6, kMessagesSpin = 1e-6;
+
   std::atomic<bool> program_computes = false;  ///< the program needs the core
   std::atomic<int> pending_collectives = 0;    ///< submitted to the progress thread and not finished
 

@@ -131,10 +131,8 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
                ? connected(cluster, rank)
                : shared_memory_transport(control.ring_memory(which), RankId(rank), ranks, spin, polls);
   };
-  // The message thread spins only for a short time: when it has delivered a message, the program needs the
-  // core.
-  const auto transport = make(0, 20e-6, &PollingPolicy::may_poll_for_collectives),
-             messages = make(1, 1e-6, &PollingPolicy::may_poll_for_messages);
+  const auto transport = make(0, PollingPolicy::kCollectivesSpin, &PollingPolicy::may_poll_for_collectives),
+             messages = make(1, PollingPolicy::kMessagesSpin, &PollingPolicy::may_poll_for_messages);
   transport->count_waits(&state.heartbeat);
   RankContext run{cluster, options.folder, control, state, polling, *transport, messages.get()};
   MpiAllReduce all_reduce;
