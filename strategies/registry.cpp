@@ -7,7 +7,7 @@
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
-#include "strategies/model_parallel/layer_parallel_plans.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/parameter_server/elastic_averaging.hpp"
 #include "strategies/parameter_server/gradient_energy_matching.hpp"
 #include "strategies/parameter_server/parameter_server.hpp"

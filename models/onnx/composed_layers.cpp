@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/onnx/writer.hpp"
+#include "models/onnx/graph.hpp"
 
 namespace stepcast {
 namespace {

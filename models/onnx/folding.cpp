@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "models/onnx/writer.hpp"
+#include "models/onnx/graph.hpp"
 
 namespace stepcast {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/yaml.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "models/network/model.hpp"
-#include "models/onnx/writer.hpp"
+#include "models/onnx/graph.hpp"
 
 namespace stepcast {
 namespace {

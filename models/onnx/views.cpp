@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/onnx/writer.hpp"
+#include "models/onnx/graph.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,10 +1,10 @@
-#include "models/onnx/writer.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
+
+#include "models/onnx/graph.hpp"
 
 namespace stepcast {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "kernels/network/layer_table.hpp"
-#include "strategies/model_parallel/layer_parallel_plans.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
 
 namespace stepcast {
 

@@ -1,4 +1,3 @@
-#include "strategies/model_parallel/layer_parallel_plans.hpp"
 
 #include <fmt/format.h>
 
