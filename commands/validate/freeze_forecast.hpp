@@ -12,6 +12,29 @@
 
 namespace stepcast {
 
+/// Forecast of the losses of real ranks over time. Empty without `learning.target_loss`.
+struct LearningForecast {
+  Results rows;  ///< as in learning.csv
+  std::optional<double> target_loss;
+};
+
+/// The experiment of a point with all measured times. @param last  settings that come after all others
+using MeasuredExperiment = std::function<Experiment(std::size_t point, const std::vector<Assignment>& last)>;
+
+/// Throws LimitError if the trainings of a forecast would need more memory or time than the limits.
+/// @param points      the experiment of each point, with any layer times
+/// @param experiment  makes such experiments
+void check_learning_forecast(const Validation& validation, const std::vector<Experiment>& points,
+                             const MeasuredExperiment& experiment, const LearningLimits& limits);
+
+/// If the scenario has a target loss, trains all points that learn with real kernels on the clock of the
+/// simulated ranks, each with all its seeds, in child processes.
+/// @param points     the measured experiment of each point
+/// @param meanwhile  called several times a second
+LearningForecast learning_forecast(const Validation& validation, const std::vector<Experiment>& points,
+                                   const MeasuredExperiment& experiment, int processes,
+                                   const std::function<void()>& meanwhile);
+
 /// Refuses points that cannot be run for real before the ranks measure anything, which takes minutes.
 /// @param limits  of the trainings in the forecast; empty: it has none
 /// @return the experiments of all points, whose layer times and links are not those of this machine
@@ -46,28 +69,5 @@ struct RealForecast {
 RealForecast predict_real(const Validation& validation, const ValidationOptions& options,
                           const Cluster& cluster, const std::filesystem::path& folder, int processes,
                           const std::function<void()>& meanwhile);
-
-/// Forecast of the losses of real ranks over time. Empty without `learning.target_loss`.
-struct LearningForecast {
-  Results rows;  ///< as in learning.csv
-  std::optional<double> target_loss;
-};
-
-/// The experiment of a point with all measured times. @param last  settings that come after all others
-using MeasuredExperiment = std::function<Experiment(std::size_t point, const std::vector<Assignment>& last)>;
-
-/// Throws LimitError if the trainings of a forecast would need more memory or time than the limits.
-/// @param points      the experiment of each point, with any layer times
-/// @param experiment  makes such experiments
-void check_learning_forecast(const Validation& validation, const std::vector<Experiment>& points,
-                             const MeasuredExperiment& experiment, const LearningLimits& limits);
-
-/// If the scenario has a target loss, trains all points that learn with real kernels on the clock of the
-/// simulated ranks, each with all its seeds, in child processes.
-/// @param points     the measured experiment of each point
-/// @param meanwhile  called several times a second
-LearningForecast learning_forecast(const Validation& validation, const std::vector<Experiment>& points,
-                                   const MeasuredExperiment& experiment, int processes,
-                                   const std::function<void()>& meanwhile);
 
 }  // namespace stepcast
