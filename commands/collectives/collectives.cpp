@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/text.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 
 namespace stepcast {
 namespace {
