@@ -123,11 +123,11 @@ TEST_CASE(
   };
   using Choice = KernelChoice;
   const double expected = 1e6 * 4 / 1e11;  // of a million parameters at 100 GB/s
-  CHECK(array(Choice::Optimizer::momentum, Choice::Update::foreach, 8) == Approx(expected));
-  CHECK(array(Choice::Optimizer::momentum, Choice::Update::fused, 5) == Approx(expected));
-  CHECK(array(Choice::Optimizer::adam, Choice::Update::foreach, 18) == Approx(expected));
-  CHECK(array(Choice::Optimizer::adam, Choice::Update::fused, 7) == Approx(expected));
-  CHECK(array(Choice::Optimizer::sgd, Choice::Update::foreach, 3) == Approx(expected));
+  CHECK(array(Choice::UpdateRule::momentum, Choice::Update::foreach, 8) == Approx(expected));
+  CHECK(array(Choice::UpdateRule::momentum, Choice::Update::fused, 5) == Approx(expected));
+  CHECK(array(Choice::UpdateRule::adam, Choice::Update::foreach, 18) == Approx(expected));
+  CHECK(array(Choice::UpdateRule::adam, Choice::Update::fused, 7) == Approx(expected));
+  CHECK(array(Choice::UpdateRule::sgd, Choice::Update::foreach, 3) == Approx(expected));
 }
 
 TEST_CASE("a derived trace has the relative noise of a captured trace", "[models]") {
