@@ -1,4 +1,3 @@
-
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,3 @@
-
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>

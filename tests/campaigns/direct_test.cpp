@@ -1,4 +1,3 @@
-
 #include <nlopt.h>
 
 #include <catch2/catch.hpp>
