@@ -21,7 +21,6 @@ NodeGraph::NodeGraph(const Platform& platform)
     : devices_(platform.devices_per_node),
       ports_(platform.network.ports_per_node()),
       sockets_(platform.node.sockets),
-      half_duplex_(platform.node.half_duplex),
       devices_relay_(platform.node.devices_relay) {
   add_vertices(platform);
   add_host_tree(platform);
@@ -57,14 +56,16 @@ void NodeGraph::add_host_tree(const Platform& platform) {
   const NodeShape& node = platform.node;
   const int per_switch = node.devices_per_pcie_switch;
   for (int d = 0; d < devices_; ++d) {
-    connect(d, per_switch > 0 ? first_switch_ + d / per_switch : socket_of(d, devices_), node.device);
+    connect(d, per_switch > 0 ? first_switch_ + d / per_switch : socket_of(d, devices_), node.device,
+            node.half_duplex);
   }
   for (int s = first_switch_; s < peer_switch_; ++s) {
     connect(s, socket_of((s - first_switch_) * per_switch, devices_), node.pcie_switch);
   }
   for (int s = 0; s < sockets_; ++s) {
     connect(first_socket_ + s, host(), node.memory);
-    for (int t = 0; t < s; ++t) connect(first_socket_ + t, first_socket_ + s, node.inter_socket);
+    for (int t = 0; t < s; ++t)
+      connect(first_socket_ + t, first_socket_ + s, node.inter_socket, node.half_duplex_sockets);
   }
 }
 
@@ -92,8 +93,9 @@ void NodeGraph::add_network(const Platform& platform) {
   }
 }
 
-void NodeGraph::connect(int a, int b, Link link) {
+void NodeGraph::connect(int a, int b, Link link, bool half_duplex) {
   links_.insert(links_.end(), {link, link});
+  half_duplex_.insert(half_duplex_.end(), 2, half_duplex ? 1 : 0);
   ends_.insert(ends_.end(), {{a, b}, {b, a}});
 }
 

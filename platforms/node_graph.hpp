@@ -31,8 +31,9 @@ class NodeGraph {
 
   /// Whether routes may lead through the vertex.
   bool relays(int vertex) const { return vertex >= terminals_ || (devices_relay_ && vertex < devices_); }
-  /// The id with which a route names the link: the links of devices are the first, in pairs of directions.
-  int shared_id(int id) const { return half_duplex_ && id < 2 * devices_ ? id & ~1 : id; }
+  /// The id with which a route names the link. Links stand in pairs of directions, which share one id if the
+  /// link is half-duplex.
+  int shared_id(int id) const { return half_duplex_[static_cast<std::size_t>(id)] != 0 ? id & ~1 : id; }
   /// Appends the link ids of the route, each plus `first_link`.
   void route(int from, int to, int first_link, std::vector<int>& links) const;
 
@@ -41,17 +42,17 @@ class NodeGraph {
   void add_host_tree(const Platform& platform);
   void add_peers(const Platform& platform);
   void add_network(const Platform& platform);
-  void connect(int a, int b, Link link);
+  void connect(int a, int b, Link link, bool half_duplex = false);
   void find_routes();
   std::vector<int> cheapest_entries(int from) const;
   int socket_of(int index, int count) const { return first_socket_ + index * sockets_ / count; }
 
   int devices_, ports_, sockets_, terminals_ = 0;
-  bool half_duplex_;  ///< routes use the first direction of a device's link for both
   bool devices_relay_;
   int first_socket_ = 0, first_switch_ = 0, peer_switch_ = 0, striping_hub_ = 0;
   std::vector<std::string> names_;
   std::vector<Link> links_;
+  std::vector<char> half_duplex_;  ///< by link: routes use the first direction for both
   std::vector<std::pair<int, int>> ends_;
   /// The route (from, to) is [route_start_[from * terminals_ + to], next start).
   std::vector<int> route_start_, route_links_;

@@ -96,6 +96,8 @@ NodeShape read_node(const YamlValue& value, int& devices) {
   node.memory = link_at(map, "memory");
   if (node.devices_per_pcie_switch > 0) node.pcie_switch = link_at(map, "pcie_switch_link");
   if (node.sockets > 1) node.inter_socket = link_at(map, "inter_socket_link");
+  if (const auto duplex = map.maybe("inter_socket_duplex"))
+    node.half_duplex_sockets = duplex->one_of({"full", "half"}) == 1;
   if (node.kind == NodeShape::Kind::nvswitch) node.peer = link_at(map, "peer_link");
   if (node.kind == NodeShape::Kind::links) read_peers(map, devices, node);
   return node;

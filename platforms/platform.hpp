@@ -45,10 +45,11 @@ struct NodeShape {
   bool half_duplex = false;  ///< whether both directions of `device` share its bandwidth
   Link pcie_switch;          ///< PCIe switch to socket
   Link inter_socket;         ///< between every two sockets
-  Link memory;               ///< socket to host memory
-  Link peer;                 ///< kind links: one NVLink cable; kind nvswitch: the port of a device
-  std::vector<PeerLink> peers;  ///< kind links: pairs of devices
-  bool devices_relay = false;   ///< kind links: whether devices forward traffic of others
+  bool half_duplex_sockets = false;  ///< whether both directions of `inter_socket` share its bandwidth
+  Link memory;                       ///< socket to host memory
+  Link peer;                         ///< kind links: one NVLink cable; kind nvswitch: the port of a device
+  std::vector<PeerLink> peers;       ///< kind links: pairs of devices
+  bool devices_relay = false;        ///< kind links: whether devices forward traffic of others
 };
 
 /// Level of a fat tree below its top.

@@ -67,6 +67,10 @@ const Keys& node_keys() {
          "everything that it sends and receives"},
         link_key("pcie_switch_link", "from a PCIe switch to its socket", "required with PCIe switches"),
         link_key("inter_socket_link", "between each two sockets", "required with several sockets"),
+        {"inter_socket_duplex", "name", "full, half", "full",
+         "`half`: both directions of an `inter_socket_link` share its bandwidth, for example if copies "
+         "between "
+         "GPUs without peer access are staged in host memory"},
         link_key("memory", "from a socket to the host's memory"),
         source_key()},
        only_with("switch, links",

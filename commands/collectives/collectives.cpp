@@ -68,6 +68,15 @@ NcclOperation operation_of(const CollectivesOptions& options, const NcclTests& m
   return static_cast<NcclOperation>(found - names.begin());
 }
 
+/// The ranks that the option gives, else those of the measured table: its list of ranks, or busbw / algbw.
+int ranks_of(const CollectivesOptions& options, const NcclTests& measured, NcclOperation operation,
+             const Platform& platform) {
+  if (options.gpus > 0) return options.gpus;
+  if (measured.ranks > 0) return measured.ranks;
+  const int ranks = ranks_of_bandwidths(operation, measured.algorithm_bandwidth, measured.bus_bandwidth);
+  return ranks > 0 ? ranks : platform.devices();
+}
+
 /// nccl-tests' width of times.
 std::string time_text(Seconds time) {
   const double micro = 1e6 * time.value;
@@ -153,12 +162,10 @@ void run_collectives(const CollectivesOptions& options) {
                     platform.name));
   NcclTests measured;
   if (!options.measured.empty()) measured = read_nccl_tests(read_file(options.measured), options.measured);
-  const int ranks = options.gpus > 0     ? options.gpus
-                    : measured.ranks > 0 ? measured.ranks
-                                         : platform.devices();
+  const NcclOperation operation = operation_of(options, measured);
+  const int ranks = ranks_of(options, measured, operation, platform);
   if (ranks < 2) throw InputError("--gpus: expected at least 2");
   const NcclRanks group = first_devices(platform, ranks, options.per_node);
-  const NcclOperation operation = operation_of(options, measured);
   const auto rows = measured.rows.empty() ? collective_rows(platform, group, operation, sizes_of(options))
                                           : collective_rows(platform, group, operation, measured);
   print_header(platform, group, operation, !measured.rows.empty());

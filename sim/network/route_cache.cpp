@@ -22,7 +22,8 @@ SinglePortNodes::SinglePortNodes(const Platform& platform, const LinkBandwidths&
   }
   // A half-duplex link also carries what the other route carries, and around dead links lead several routes.
   for (std::size_t node = 0; node < counts.size(); ++node)
-    single_port_[node] = counts[node] == 1 && !platform.node.half_duplex && platform.dead_links.empty();
+    single_port_[node] = counts[node] == 1 && !platform.node.half_duplex &&
+                         !platform.node.half_duplex_sockets && platform.dead_links.empty();
 }
 
 void SinglePortNodes::remove_nonbinding_links(int from, int to, std::vector<int>& route) const {

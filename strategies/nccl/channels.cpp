@@ -148,7 +148,8 @@ void lay_over_pcie(const Platform& platform, const NcclRanks& group, NcclChannel
     rate = std::min(rate, node.pcie_switch.bandwidth.value);
   const int per_socket = (platform.devices_per_node + node.sockets - 1) / node.sockets;
   if (spans(group.devices, per_socket))
-    rate = std::min(rate, node.inter_socket.bandwidth.value / group.side_by_side);
+    rate = std::min(
+        rate, node.inter_socket.bandwidth.value / (node.half_duplex_sockets ? 2 : 1) / group.side_by_side);
   result.rings = {kPcieShare * rate};
   result.channels = 1;
 }

@@ -274,4 +274,15 @@ double bus_factor(NcclOperation operation, int ranks) {
   }
 }
 
+int ranks_of_bandwidths(NcclOperation operation, double algorithm, double bus) {
+  constexpr double kRounding = 0.005;
+  const double most = bus_factor(operation, 2) * 2;  // of many ranks: 2 (n - 1) / n or (n - 1) / n
+  if (bus_factor(operation, 4) == bus_factor(operation, 2) || algorithm <= kRounding) return 0;
+  const double low = (bus - kRounding) / (algorithm + kRounding),
+               high = (bus + kRounding) / (algorithm - kRounding);
+  if (high >= most) return 0;
+  const double fewest = std::ceil(most / (most - low)), greatest = std::floor(most / (most - high));
+  return fewest == greatest && fewest >= 2 && fewest <= 1 << 20 ? static_cast<int>(fewest) : 0;
+}
+
 }  // namespace stepcast

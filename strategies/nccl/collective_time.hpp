@@ -127,4 +127,8 @@ NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclO
 /// Bus bandwidth / algorithm bandwidth of an operation (nccl-tests, doc/PERFORMANCE.md).
 double bus_factor(NcclOperation operation, int ranks);
 
+/// The ranks whose bus_factor is bus / algorithm, two bandwidths that are rounded to two decimals [GB/s]; 0
+/// if several or none are, or if the factor does not depend on the ranks.
+int ranks_of_bandwidths(NcclOperation operation, double algorithm, double bus);
+
 }  // namespace stepcast

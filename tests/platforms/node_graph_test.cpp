@@ -68,6 +68,19 @@ TEST_CASE("a half-duplex link of a device is one link for both directions, and o
   CHECK(route_between(full, 0, 2).front() != route_between(full, 2, 0).back());
 }
 
+TEST_CASE("a half-duplex link between sockets is one link for both directions, and only that link",
+          "[platforms]") {
+  Platform platform = two_servers();
+  platform.node.half_duplex_sockets = true;
+  const Topology topology(platform);
+  const std::vector<int> there = route_between(topology, 0, 2), back = route_between(topology, 2, 0);
+  CHECK(there[2] == back[2]);
+  CHECK(there.front() != back.back());
+  platform.node.half_duplex_sockets = false;
+  const Topology full(platform);
+  CHECK(route_between(full, 0, 2)[2] != route_between(full, 2, 0)[2]);
+}
+
 TEST_CASE("messages of a device leave the node by its own NIC", "[platforms]") {
   Platform platform = two_servers();
   const Topology topology(platform);

@@ -56,7 +56,8 @@ TEST_CASE("a key of another kind of node or network is an unknown key", "[platfo
   CHECK(error_of(kNode + "  peer_link: {bandwidth: 1 GB/s, latency: 0 us}\n" + kNetwork + kMessages) ==
         "f.yaml:11:3: node.peer_link: unknown key (expected one of: kind, devices, sockets, "
         "devices_per_pcie_switch, "
-        "device_link, device_link_duplex, pcie_switch_link, inter_socket_link, memory, source)");
+        "device_link, device_link_duplex, pcie_switch_link, inter_socket_link, inter_socket_duplex, memory, "
+        "source)");
   CHECK(error_of(kNode + kNetwork + "  levels: []\n" + kMessages)
             .starts_with("f.yaml:15:3: network.levels: unknown key"));
   CHECK(error_of(kNode + "network: {kind: torrus}\n") ==

@@ -221,6 +221,15 @@ std::vector<std::size_t> usual_columns(std::size_t words) {
   return {words == 9 ? std::size_t{5} : words == 8 ? std::size_t{4} : std::size_t{3}};
 }
 
+/// Keeps the bandwidths beside the first time, if they are the greatest so far.
+void read_bandwidths(const std::vector<std::string>& words, std::size_t time, NcclTests& tests) {
+  if (words.size() <= time + 2) return;
+  const auto algorithm = parse_number(words[time + 1]), bus = parse_number(words[time + 2]);
+  if (!algorithm || !bus || *algorithm <= tests.algorithm_bandwidth || *algorithm > kLargestFigure) return;
+  tests.algorithm_bandwidth = *algorithm;
+  tests.bus_bandwidth = *bus;
+}
+
 void read_row(const std::vector<std::string>& words, const std::vector<std::size_t>& header, NcclTests& tests,
               const std::string& file, int line) {
   const auto size = parse_integer(words.front());
@@ -234,6 +243,7 @@ void read_row(const std::vector<std::string>& words, const std::vector<std::size
   if (row.time().value <= 0) refuse_line(file, line, "expected a time above 0");
   if (tests.rows.size() == kMostRows) refuse_line(file, line, fmt::format("more than {} rows", kMostRows));
   tests.rows.push_back(row);
+  read_bandwidths(words, columns.front(), tests);
 }
 
 NcclTests read_nccl_text(std::string_view text, const std::string& file) {

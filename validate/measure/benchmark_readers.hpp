@@ -23,6 +23,8 @@ struct NcclTestsRow {
 struct NcclTests {
   std::string operation;  ///< "all_reduce"; empty if the file does not say
   int ranks = 0;          ///< 0: the file does not say
+  /// Columns algbw and busbw [GB/s] of the row with the greatest algbw of a text; 0: none
+  double algorithm_bandwidth = 0, bus_bandwidth = 0;
   std::vector<NcclTestsRow> rows;
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -9,12 +10,13 @@ using namespace stepcast;
 namespace {
 
 /// Mean over tables of ln(1 + error), as a share.
-double mean_of(const std::vector<MeasuredTable>& tables, MeasuredTable::Use use, SizeRange range) {
+double mean_of(const std::vector<MeasuredTable>& tables, const std::vector<MeasuredTable::Use>& uses,
+               SizeRange range) {
   double sum = 0;
   int count = 0;
   for (const MeasuredTable& one : tables) {
     const auto error = mean_error(one.rows, range);
-    if (one.use != use || !error) continue;
+    if (std::ranges::find(uses, one.use) == uses.end() || !error) continue;
     sum += std::log(1 + *error);
     ++count;
   }
@@ -48,12 +50,17 @@ TEST_CASE("the model is as close to the published tables as the note says", "[co
     CHECK_FALSE(one.rows.empty());
     if (one.nccl != "2.1") tuned.push_back(one);
   }
-  // 10.6 and 12.6 %.
-  CHECK(mean_of(tuned, MeasuredTable::Use::test, SizeRange::from) < 0.11);
-  CHECK(mean_of(tuned, MeasuredTable::Use::test, SizeRange::below) < 0.13);
-  // 9.4 and 18.7 %.
-  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::from) < 0.1);
-  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::below) < 0.195);
+  // 10.6 and 12.7 %.
+  CHECK(mean_of(tuned, {MeasuredTable::Use::test}, SizeRange::from) < 0.11);
+  CHECK(mean_of(tuned, {MeasuredTable::Use::test}, SizeRange::below) < 0.13);
+  // 9.5 and 18.7 %.
+  CHECK(mean_of(tables, {MeasuredTable::Use::test}, SizeRange::from) < 0.1);
+  CHECK(mean_of(tables, {MeasuredTable::Use::test}, SizeRange::below) < 0.195);
+  // 10.1 and 16.8 %.
+  const std::vector<MeasuredTable::Use> both{MeasuredTable::Use::test, MeasuredTable::Use::fit};
+  CHECK(mean_of(tables, both, SizeRange::from) < 0.105);
+  CHECK(mean_of(tables, both, SizeRange::below) < 0.175);
+  CHECK(to_text(tables).find("test and fit:") != std::string::npos);
   CHECK(to_text(tables).find("set aside") != std::string::npos);
 }
 

@@ -160,6 +160,14 @@ TEST_CASE("staging in host memory lowers the rate of NICs to what is given", "[n
   CHECK(nccl_channels(platform, whole_nodes(platform, 4)).network.value == Approx(0.75 * 24e9));
 }
 
+TEST_CASE("a ring over PCIe crosses sockets both ways, which a half-duplex link shares", "[nccl]") {
+  Platform platform = a100("2.4");
+  platform.node.kind = NodeShape::Kind::pcie;
+  CHECK(nccl_channels(platform, whole_nodes(platform, 1)).rings.value == Approx(0.93 * 16e9));
+  platform.node.half_duplex_sockets = true;
+  CHECK(nccl_channels(platform, whole_nodes(platform, 1)).rings.value == Approx(0.93 * 8e9));
+}
+
 TEST_CASE("sockets reach what the host threads of the version move", "[nccl]") {
   const auto rate = [](const std::string& version, int threads) {
     Platform platform = a100(version, 1);
@@ -218,4 +226,13 @@ TEST_CASE("bus bandwidth counts as in nccl-tests", "[nccl]") {
   CHECK(bus_factor(NcclOperation::all_gather, 8) == 0.875);
   CHECK(bus_factor(NcclOperation::send_receive, 8) == 1);
   CHECK(nccl_operation_names().size() == 7);
+}
+
+TEST_CASE("bus bandwidth over algorithm bandwidth says the number of ranks", "[nccl]") {
+  CHECK(ranks_of_bandwidths(NcclOperation::all_reduce, 67.40, 123.56) == 12);
+  CHECK(ranks_of_bandwidths(NcclOperation::all_reduce, 80.5, 80.5) == 2);
+  CHECK(ranks_of_bandwidths(NcclOperation::all_gather, 328.05, 307.54) == 16);
+  CHECK(ranks_of_bandwidths(NcclOperation::all_reduce, 0.02, 0.03) == 0);  // rounded too far
+  CHECK(ranks_of_bandwidths(NcclOperation::broadcast, 80, 80) == 0);       // alike for all ranks
+  CHECK(ranks_of_bandwidths(NcclOperation::all_reduce, 0, 0) == 0);
 }

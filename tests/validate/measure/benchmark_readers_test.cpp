@@ -162,6 +162,8 @@ TEST_CASE("the table of nccl-tests is read with its operation and ranks", "[vali
   CHECK(tests.rows[0].out_of_place->value == Approx(20e-6));
   CHECK(tests.rows[0].time().value == Approx(19e-6));
   CHECK(tests.rows[1].time().value == Approx(21e-6));
+  CHECK(tests.algorithm_bandwidth == 0.10);  // the greatest, and what stands beside it
+  CHECK(tests.bus_bandwidth == 0.05);
 }
 
 TEST_CASE("old headers have fewer columns", "[validate][nccl]") {
