@@ -228,6 +228,22 @@ std::vector<std::string> kinds_of(const Key& key) {
   return kinds;
 }
 
+/// "got TEXT; did you mean ...?" for a text that is nearly a quantity or a word of the key; else empty.
+std::string advice_of_types(const YamlValue& value, const Key& key, const std::vector<std::string>& types) {
+  if (!value.is(YamlNode::Kind::scalar)) return "";
+  const std::string& text = value.node().text;
+  std::string advice;
+  for (const auto& [type, dimension] :
+       {std::pair{"time", Dimension::time}, std::pair{"bytes", Dimension::bytes},
+        std::pair{"bandwidth", Dimension::bytes_per_second}}) {
+    if (advice.empty() && std::ranges::find(types, type) != types.end())
+      advice = quantity_advice(text, dimension);
+  }
+  const std::string nearest = advice.empty() ? nearest_word(text, allowed_words(key)) : "";
+  if (!nearest.empty()) advice = fmt::format("; did you mean \"{}\"?", nearest);
+  return advice.empty() ? "" : fmt::format("got \"{}\"{}", printable(text), advice);
+}
+
 class KeyChecker {
  public:
   void check_map(const YamlValue& value, const Keys& keys, bool complete) {
@@ -286,8 +302,11 @@ class KeyChecker {
       }
     }
     if (all.size() == 1) return errors.push_back(all.front());
+    const std::string what =
+        with_articles(types) + (key.range.empty() ? "" : fmt::format(" ({})", key.range));
+    const std::string advice = advice_of_types(value, key, types);
     note([&] {
-      value.expected(with_articles(types) + (key.range.empty() ? "" : fmt::format(" ({})", key.range)));
+      advice.empty() ? value.expected(what) : value.refuse(fmt::format("expected {}, {}", what, advice));
     });
   }
 

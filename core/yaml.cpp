@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -69,6 +70,30 @@ bool text_is_one_of(const YamlNode& node, std::initializer_list<std::string_view
   return std::ranges::find(words, node.text) != words.end();
 }
 
+/// The integer that a user meant by 1_000, 1,000, 1e3 or 1.5M.
+std::optional<std::int64_t> nearly_integer(std::string text) {
+  std::erase_if(text, [](char c) { return c == '_' || c == ',' || c == '\''; });
+  double factor = 1;
+  for (const auto& [suffix, size] : {std::pair{'k', 1e3}, std::pair{'K', 1e3}, std::pair{'M', 1e6}}) {
+    if (text.empty() || text.back() != suffix) continue;
+    factor = size;
+    text.pop_back();
+    break;
+  }
+  const auto number = parse_number(text);
+  const double whole = number ? std::round(*number * factor) : 0;
+  if (!number || std::abs(whole) > 1e15 || std::abs(*number * factor - whole) > 1e-9 * std::abs(whole))
+    return std::nullopt;
+  return static_cast<std::int64_t>(whole);
+}
+
+std::string integer_advice(const YamlNode& node, std::int64_t low, std::int64_t high) {
+  if (node.kind != YamlNode::Kind::scalar || node.quoted || parse_integer(node.text)) return "";
+  const auto meant = nearly_integer(node.text);
+  if (!meant || *meant < low || *meant > high) return "";
+  return fmt::format("; did you mean {}?", *meant);
+}
+
 /// Advice for a quoted scalar where a number is expected: the message prints every scalar in quotes, so that
 /// "8" and 8 would look alike.
 const char* unquoted(const YamlNode& node) {
@@ -108,9 +133,10 @@ std::int64_t YamlValue::integer(std::int64_t low, std::int64_t high) const {
   std::optional<std::int64_t> number;
   if (node_->kind == YamlNode::Kind::scalar && !node_->quoted) number = parse_integer(node_->text);
   if (!number || *number < low || *number > high) {
-    expected((high == INT64_MAX ? fmt::format("an integer >= {}", low)
-                                : fmt::format("an integer from {} to {}", low, high)) +
-             unquoted(*node_));
+    refuse(fmt::format("expected {}{}, got {}{}",
+                       high == INT64_MAX ? fmt::format("an integer >= {}", low)
+                                         : fmt::format("an integer from {} to {}", low, high),
+                       unquoted(*node_), got(*node_), integer_advice(*node_, low, high)));
   }
   return *number;
 }

@@ -111,6 +111,19 @@ void take_version(YamlNode& root) {
   std::erase_if(root.entries, [](const auto& entry) { return entry.first.text == "version"; });
 }
 
+/// Advice for the two most frequent mistakes of form.
+std::string advice_on_form(std::string_view text, const YAML::Exception& error) {
+  std::size_t begin = 0;
+  for (int line = 0; line < error.mark.line && begin != std::string_view::npos; ++line) {
+    begin = text.find('\n', begin);
+    if (begin != std::string_view::npos) ++begin;
+  }
+  const bool json = text.find_first_not_of(" \t\r\n") == text.find_first_of("{[");
+  if (!json && begin < text.size() && text[begin] == '\t') return "; indent with spaces, not with tabs";
+  if (error.msg != "illegal map value") return "";
+  return "; indent a key like those beside it, and put a text with \": \" in quotes";
+}
+
 }  // namespace
 
 YamlNode parse_yaml(std::string_view text, const std::string& file_name) {
@@ -132,7 +145,8 @@ YamlNode parse_yaml(std::string_view text, const std::string& file_name) {
   } catch (const YAML::Exception& error) {
     place.line = error.mark.line + 1;
     place.column = error.mark.column + 1;
-    throw InputError(fmt::format("{}: invalid YAML: {}", to_string(place), error.msg));
+    throw InputError(
+        fmt::format("{}: invalid YAML: {}{}", to_string(place), error.msg, advice_on_form(text, error)));
   }
   return std::move(tree.root);
 }

@@ -116,8 +116,9 @@ double figure_of(const YamlValue& value, const std::string& column, bool ratio) 
   const auto unit = unit_of(column);
   if (!unit) value.expected("a number, because the unit of column " + printable(column) + " is unknown");
   if (const auto number = parse_quantity(text, unit->dimension)) return *number / unit->size;
-  value.expected(unit->dimension == Dimension::time ? "a number, or one with a unit of time"
-                                                    : "a number, or one with a unit of bytes");
+  value.refuse(fmt::format("expected a number, or one with a unit of {}, got \"{}\"{}",
+                           unit->dimension == Dimension::time ? "time" : "bytes", printable(text),
+                           quantity_advice(text, unit->dimension)));
 }
 
 }  // namespace

@@ -163,7 +163,8 @@ std::vector<YamlNode> range_values(const YamlValue& value) {
   const YamlMap range = read_map(value, range_keys());
   const std::int64_t from = range.at("from", "an integer").integer(0, 1'000'000'000);
   const std::int64_t to = range.at("to", "an integer").integer(from, 1'000'000'000);
-  if (range.has("times") == range.has("step")) value.refuse("expected either times or step");
+  if (range.has("times") == range.has("step"))
+    value.refuse("expected either times or step, such as {from: 1, to: 64, times: 2}");
   const bool times = range.has("times");
   const std::int64_t by =
       times ? range.at("times").integer(2, 1'000'000) : range.at("step").integer(1, 1'000'000'000);

@@ -154,6 +154,12 @@ TEST_CASE("each type of value is checked, also inside a mapping whose kind decid
         Texts{"f:1:7: rate: expected a value > 0 with its unit, such as \"19.5 Tflop/s\", got \"1 TB/s\""});
   CHECK(typed_errors("size: 0 B") ==
         Texts{"f:1:7: size: expected bytes or a name (>= 1 B, tensor), got \"0 B\""});
+  CHECK(
+      typed_errors("size: 25MiB") ==
+      Texts{
+          "f:1:7: size: expected bytes or a name (>= 1 B, tensor), got \"25MiB\"; did you mean \"25 MiB\"?"});
+  CHECK(typed_errors("size: tensors") == Texts{"f:1:7: size: expected bytes or a name (>= 1 B, tensor), got "
+                                               "\"tensors\"; did you mean \"tensor\"?"});
   CHECK(typed_errors("inner: 3") == Texts{"f:1:8: inner: expected a mapping with keys size, got \"3\""});
   CHECK(typed_errors("any: 3") == Texts{"f:1:6: any: expected a mapping, got \"3\""});
   CHECK(typed_errors("names: 3") == Texts{"f:1:8: names: expected a list, got \"3\""});

@@ -36,6 +36,29 @@ TEST_CASE("every accessor says where, which key, what it expected and what it go
                     "f.yaml:10:6: net.big: expected an integer >= 0, got \"9999999999999999999\"");
 }
 
+TEST_CASE("a number in another form than an integer's has the integer as advice", "[core][errors]") {
+  const auto error_of = [](const std::string& text, std::int64_t high) {
+    const YamlNode root = parse_yaml("a: " + text, "f.yaml");
+    try {
+      YamlValue(root, "").any_map().at("a").integer(1, high);
+    } catch (const InputError& error) {
+      const std::string what = error.what();
+      const auto at = what.find("; ");
+      return at == std::string::npos ? "" : what.substr(at);
+    }
+    return std::string("accepted");
+  };
+  CHECK(error_of("1_281_167", 10'000'000) == "; did you mean 1281167?");
+  CHECK(error_of("1e3", 10'000) == "; did you mean 1000?");
+  CHECK(error_of("8.0", 10) == "; did you mean 8?");
+  CHECK(error_of("1.2M", 10'000'000) == "; did you mean 1200000?");
+  CHECK(error_of("64k", 100'000) == "; did you mean 64000?");
+  CHECK(error_of("1,000", 10'000) == "; did you mean 1000?");
+  for (const char* none : {"1.5", "0", "many", "1e99", "1e3 x", "010", "M", "'8'"})
+    CHECK(error_of(none, 100).empty());
+  CHECK(error_of("1e3", 100).empty());  // out of range as well
+}
+
 TEST_CASE("quoted numbers are text, and the error says so", "[core][errors]") {
   const YamlNode root = parse_yaml("{a: \"8\", b: '0.5', c: \"true\"}", "f.yaml");
   const YamlMap map = YamlValue(root, "").any_map();

@@ -47,6 +47,15 @@ TEST_CASE("read_yaml refuses input that yaml-cpp accepts, and names its place", 
       {"a: b\x01 c\n", "f.yaml:1:5: control character"},
       {"a: \xC0\xAF\n", "f.yaml:1:4: not valid UTF-8 text"},
       {"", "f.yaml: the file is empty"},
+      {"a:\n  b: 1\n   c: 2\n",
+       "f.yaml:3:5: invalid YAML: illegal map value; indent a key like those beside it, and put a text with "
+       "\": \" in "
+       "quotes"},
+      {"a: b: c\n",
+       "f.yaml:1:5: invalid YAML: illegal map value; indent a key like those beside it, and put a text with "
+       "\": \" in "
+       "quotes"},
+      {"a:\n\tb: 1\n", "f.yaml:2:3: invalid YAML: illegal map value; indent with spaces, not with tabs"},
       {"a: [1, 2\n", "f.yaml:1:1: invalid YAML: end of sequence flow not found"},
   }));
   CHECK(refusal(c.text) == c.message);

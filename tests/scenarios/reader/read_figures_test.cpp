@@ -80,6 +80,8 @@ TEST_CASE("a figure has the unit of its column", "[scenarios][errors]") {
   CHECK_THROWS_WITH(
       figure("step_seconds", "1 MB"),
       "s.yaml:4:74: published[0].value: expected a number, or one with a unit of time, got \"1 MB\"");
+  CHECK_THROWS_WITH(figure("step_seconds", "0.1sec"),
+                    Catch::EndsWith("got \"0.1sec\"; did you mean \"0.1 s\"?"));
   CHECK_THROWS_WITH(figure("samples_per_second", "1 s"),
                     "s.yaml:4:80: published[0].value: expected a number, because the unit of column "
                     "samples_per_second is unknown, got "

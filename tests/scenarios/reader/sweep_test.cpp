@@ -189,9 +189,12 @@ TEST_CASE("an invalid sweep is refused with place and reason", "[scenarios][erro
                     range));
   }
   CHECK_THROWS_WITH(sweep_of("{w: []}"), "s.yaml:1:5: sweep.w: expected at least one value, got a list");
-  CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8}}"), "s.yaml:1:5: sweep.w: expected either times or step");
-  CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8, times: 2, step: 2}}"),
-                    "s.yaml:1:5: sweep.w: expected either times or step");
+  CHECK_THROWS_WITH(
+      sweep_of("{w: {from: 1, to: 8}}"),
+      "s.yaml:1:5: sweep.w: expected either times or step, such as {from: 1, to: 64, times: 2}");
+  CHECK_THROWS_WITH(
+      sweep_of("{w: {from: 1, to: 8, times: 2, step: 2}}"),
+      "s.yaml:1:5: sweep.w: expected either times or step, such as {from: 1, to: 64, times: 2}");
   CHECK_THROWS_WITH(sweep_of("{w: {from: 0, to: 8, times: 2}}"),
                     "s.yaml:1:12: sweep.w.from: expected an integer >= 1 with times, got \"0\"");
   CHECK_THROWS_WITH(sweep_of("{w: {from: 8, to: 1, times: 2}}"),
