@@ -48,8 +48,8 @@ Bytes memory_limit(const std::string& text) {
   if (text.empty()) return 0.8 * machine_memory();
   const auto bytes = parse_quantity(text, Dimension::bytes);
   if (!bytes || *bytes <= 0) {
-    throw InputError(
-        fmt::format("--memory-limit: expected a size such as \"8 GiB\", got \"{}\"", printable(text)));
+    throw InputError(fmt::format("--memory-limit: expected a size such as \"8 GiB\", got \"{}\"{}",
+                                 printable(text), quantity_advice(text, Dimension::bytes)));
   }
   return {*bytes};
 }
@@ -106,8 +106,8 @@ Seconds time_limit(const std::string& text) {
   if (text.empty()) return {3600};
   const auto seconds = parse_quantity(text, Dimension::time);
   if (!seconds || *seconds <= 0)
-    throw InputError(
-        fmt::format("--time-limit: expected a time such as \"2 h\", got \"{}\"", printable(text)));
+    throw InputError(fmt::format("--time-limit: expected a time such as \"2 h\", got \"{}\"{}",
+                                 printable(text), quantity_advice(text, Dimension::time)));
   return {*seconds};
 }
 

@@ -218,6 +218,9 @@ grep -qF 'did you mean "platform"?' err || fail "no suggestion for platfrom"
 refuses 2 '--shard: expected i/N' run tiny.yaml --shard 2/2
 refuses 2 '--shard: expected i below 2, the number of points, got 5/6' run tiny.yaml --shard 5/6
 refuses 2 '--memory-limit: expected a size' run tiny.yaml --memory-limit 1
+refuses 2 'got "8GB"; did you mean "8 GB"?' run tiny.yaml --memory-limit 8GB
+refuses 2 'got "2h"; did you mean "2 h"?' run tiny.yaml --time-limit 2h
+refuses 2 'got "200Gbps"; did you mean "200 Gbit/s"?' init none.yaml --new-platform --nic 200Gbps -y
 refuses 3 'raise --memory-limit or simulate fewer workers' run tiny.yaml --memory-limit "1 MB"
 refuses 2 '--time-limit: expected a time' run tiny.yaml --time-limit 1
 refuses 3 'use fidelity: automatic, fewer workers or steps, or raise --time-limit' \

@@ -158,8 +158,9 @@ void ask_figures(const InitOptions& options, const Questions& questions, const Y
     const std::string text = questions.answer(
         given, question, otherwise == nullptr ? "" : otherwise->text, [&](const std::string& answer) {
           if (!parse_quantity(answer, dimension))
-            throw InputError(fmt::format("{}: expected a quantity such as \"{}\", got \"{}\"", option,
-                                         example(dimension), printable(answer)));
+            throw InputError(fmt::format("{}: expected a quantity such as \"{}\", got \"{}\"{}", option,
+                                         example(dimension), printable(answer),
+                                         quantity_advice(answer, dimension)));
         });
     return given.empty() && text == otherwise->text ? std::string() : text;
   };

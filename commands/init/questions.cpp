@@ -45,8 +45,8 @@ std::string Questions::rate(const std::string& given, const std::string& option,
                             const std::string& otherwise) const {
   return answer(given, question, otherwise, [&](const std::string& text) {
     if (text != "none" && !parse_quantity(text, Dimension::bytes_per_second))
-      throw InputError(fmt::format("{}: expected a bandwidth such as \"200 Gbit/s\", got \"{}\"", option,
-                                   printable(text)));
+      throw InputError(fmt::format("{}: expected a bandwidth such as \"200 Gbit/s\", got \"{}\"{}", option,
+                                   printable(text), quantity_advice(text, Dimension::bytes_per_second)));
   });
 }
 
