@@ -33,7 +33,7 @@ RELATIVE = {"v100-sxm2-16gb": ("a100-40gb", "a100-40gb"), "a100-40gb": ("v100-sx
             "gh200": ("a100-40gb", "a100-40gb"), "h200": ("a100-40gb", "a100-40gb")}
 CONVOLUTIONS = ("pointwise", "window", "weights")
 CHANNELS_LAST = ("stepcast-2026",)  # sources
-FITTED = ("streaming", "max_pool", "batch_norm", "batch_norm_channels", "layer_norm", "dense", "pointwise", "window", "weights")
+FITTED = ("streaming", "max_pool", "batch_norm", "layer_norm", "dense", "pointwise", "window", "weights")
 MISSED = 0.20
 
 OPT_LAYER = """
@@ -198,7 +198,7 @@ def borrowed(relative, share, place):
     for precision in () if place == "kernels" else (place, *(("f16",) if place == "bf16" else ()), "tf32", "f16"):
         if share in others.get(precision, {}):
             return others[precision][share]["value"]
-    neutral = {"weights": 1, "batch_norm_channels": 0, "max_pool": relative["kernels"]["streaming"]["value"]}
+    neutral = {"weights": 1, "max_pool": relative["kernels"]["streaming"]["value"]}
     return relative["kernels"].get(share, {"value": neutral.get(share)})["value"]
 
 

@@ -48,7 +48,6 @@ void read_kernels(const YamlMap& yaml, KernelShares& kernels) {
   share("weights", kernels.weights);
   number("winograd", 1, 10, kernels.winograd);
   number("fft", 1, 10, kernels.fft);
-  number("batch_norm_channels", 0, 10'000, kernels.batch_norm_channels);
   if (yaml.has("recurrent_step")) kernels.recurrent_step = sourced(yaml, "recurrent_step").seconds();
   if (yaml.has("cache")) kernels.cache = sourced(yaml, "cache").bytes(0);
   if (yaml.has("channel_multiple"))
@@ -217,8 +216,6 @@ const Keys& kernel_share_keys() {
        {"recurrent_step", "time", ">= 0", "required",
         "time of the small kernels in one time step of an LSTM or GRU"},
        share_key("weights", "gradients of filters: factor on `pointwise` and `window`", "1"),
-       {"batch_norm_channels", "number", "0 to 10,000", "0",
-        "number of channels with which batch norm reaches half of its share"},
        {"cache", "bytes", ">= 0", "0 B",
         "largest output that the next layer reads from the second-level cache"},
        {"channel_multiple", "integer", "1 to 1024", "none",

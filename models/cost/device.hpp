@@ -38,7 +38,7 @@ struct Device {
   Bytes memory;             ///< nominal size
   Bytes usable_memory;      ///< size that a training process can allocate
   Seconds launch_overhead;  ///< launch overhead of one kernel; 0 on CPUs
-  int multiprocessors = 0;  ///< multiprocessors that share one kernel; 0: unknown (see filled_share)
+  int multiprocessors = 0;  ///< multiprocessors that share one kernel; 0: unknown
   std::vector<DeviceRate> rates;
   std::optional<KernelShares> kernels;  ///< absent: the older rule, with one efficiency fitted on the rates
   std::map<KernelChoice::Precision, PrecisionKernels> precisions;  ///< those of tensor cores

@@ -83,9 +83,6 @@ struct KernelShares {
   double fft = 1;  ///< a fast Fourier transform divides the work of larger 2-D windows at stride 1 by this
   Seconds recurrent_step;  ///< time of the small kernels in one time step of an LSTM or GRU
   double weights = 1;      ///< gradients of filters: factor on `pointwise` and `window`
-  /// Number of channels with which batch norm reaches half of its share: a block of threads works on one
-  /// channel.
-  double batch_norm_channels = 0;
   Bytes cache{};  ///< largest output that the next layer reads from the second-level cache; 0: none
   /// Above 0: convolutions with a window of 2 and more, or a stride, copy inputs and outputs to another
   /// layout, and pad their input channels to a multiple of this.

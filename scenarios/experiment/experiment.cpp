@@ -339,8 +339,9 @@ void note_kernels(const YamlMap& map, Experiment& experiment) {
   IneffectiveKeys& found = experiment.plan.ineffective_keys;
   note_absent_layers(map, experiment.model, found);
   const KernelChoice choice = experiment.device.choice();
-  if (experiment.device.kernels->channel_multiple == 0)
-    note_ineffective(map, {"layout"}, "in a precision without tensor cores", found);
+  if (experiment.device.kernels->channel_multiple == 0 &&
+      !has_layers(experiment.model, LayerKind::batch_norm))
+    note_ineffective(map, {"layout"}, "without tensor cores and batch norm", found);
   if (choice.optimizer == KernelChoice::UpdateRule::sgd && choice.update == KernelChoice::Update::fused)
     note_ineffective(map, {"update"}, "as fused: sgd has one operation", found);
 }

@@ -76,12 +76,36 @@ TEST_CASE("an output up to the size of the cache is read from it by the next lay
   CHECK(seconds(relu, &LayerCost::forward, device) == Approx(8000e-9));
 }
 
-TEST_CASE("batch norm of few channels has a smaller share of the bandwidth", "[models]") {
+TEST_CASE("batch norm of fewer channels than multiprocessors leaves the others idle", "[models]") {
   Device device = unit_device();
   const Model norm = behind_layer("[50, 100, 1]", "kind: batch_norm");
   const double full = seconds(norm, &LayerCost::forward, device);
-  device.kernels->batch_norm_channels = 50;
+  device.multiprocessors = 40;
+  CHECK(seconds(norm, &LayerCost::forward, device) == full);
+  device.multiprocessors = 100;
   CHECK(seconds(norm, &LayerCost::forward, device) == Approx(2 * full));
+  device.kernels->choice.layout = KernelChoice::Layout::nhwc;  // kernels that do not work by channels
+  CHECK(seconds(norm, &LayerCost::forward, device) == full);
+}
+
+TEST_CASE("a convolution with a window of 1 and channels first is a product for each image", "[models]") {
+  Device device = unit_device();
+  device.memory_bandwidth = {1e6};
+  device.peak = {1e3};
+  const auto forward = [&](const char* input, KernelChoice::Layout layout) {
+    const Model point = behind_layer(input, "kind: convolution, filters: 8, kernel: 1");
+    device.kernels->choice.layout = layout;
+    return seconds(point, &LayerCost::forward, device);
+  };
+  device.kernels->channel_multiple = 8;
+  constexpr auto first = KernelChoice::Layout::nchw, last = KernelChoice::Layout::nhwc;
+  const double work = 2 * 8 * 8 * 196 / 1e3, odd_work = 2 * 8 * 8 * 49 / 1e3;
+  CHECK(forward("[8, 14, 14]", last) == Approx(work));
+  CHECK(forward("[8, 14, 14]", first) == Approx(work * 256 / 196));  // tiles of 64 positions
+  CHECK(forward("[8, 7, 7]", last) == Approx(odd_work));
+  CHECK(forward("[8, 7, 7]", first) == Approx(odd_work + 2 * 4 * 8 * 49 / 1e6));  // 196 bytes a row: copied
+  device.kernels->channel_multiple = 0;
+  CHECK(forward("[8, 14, 14]", first) == Approx(work));
 }
 
 TEST_CASE("where kernels need another layout, inputs and outputs are copied and channels padded",
