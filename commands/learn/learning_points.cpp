@@ -35,9 +35,10 @@ struct LearningRanks {
   JointNetworks joint;
 };
 
-/// True if the machines of a replica compute in one network.
+/// True if the ranks of a replica or group compute in one network.
 bool has_joint_networks(const Plan& plan) {
-  return plan.sharing.form == ModelPartition::Form::machines;
+  const ModelPartition::Form form = plan.sharing.form;
+  return form == ModelPartition::Form::machines || form == ModelPartition::Form::group;
 }
 
 /// The network and arrays of one rank; the simulated clock decides when they compute.
@@ -60,7 +61,7 @@ class LearningMemory : public WorkerMemory {
   void calculate(const Arithmetic& run) override { device_->calculate(run); }
 
   std::function<void()> start_collective(CollectiveId id, std::size_t call) override {
-    if (has_joint_networks(ranks_.plan)) return {};  // what the machines exchange is in their network
+    if (has_joint_networks(ranks_.plan)) return {};  // what the ranks exchange is in their network
     CollectiveBinding binding = device_->bind_collective(ranks_.plan.collectives[id.index()]);
     std::function<void()> on_waited = std::move(binding.on_waited);
     ranks_.collectives->join(id, call, rank_, std::move(binding));

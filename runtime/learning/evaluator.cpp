@@ -106,6 +106,11 @@ void BatchWriter::write(const std::vector<float>& values, Tensor& to) {
   staging.read = device->record_event();
 }
 
+void BatchWriter::write(const Batches::Batch& batch, std::size_t loss_layer, Network& network) {
+  write(batch.inputs, network.input());
+  if (network.contains(loss_layer)) write(batch.targets, *network.kernel(loss_layer).targets());
+}
+
 namespace {
 
 /// Makes `task` that of a generator and a discriminator.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -55,6 +56,43 @@ class JointNetwork {
   int steps_ = 0;                      ///< of the optimizer
 };
 
-using JointNetworks = std::map<int, std::unique_ptr<JointNetwork>>;  ///< by replica
+/// The network of a group of ranks of one process that train synchronously (ModelPartition::Form::group).
+///
+/// All ranks of a group enter the same passes and updates in the same order, and change nothing in between.
+/// So the first rank that starts a pass may run it for all, and parameters are up to date when any rank's
+/// step ends.
+class GroupNetwork {
+ public:
+  GroupNetwork(Backend& backend, const Model& model, const NetworkOptions& options, int ranks);
+
+  Network& network() { return network_; }
+  /// Called before each mini-batch.
+  void set_next_batch(std::function<void()> next_batch) { next_batch_ = std::move(next_batch); }
+
+  /// Enters a rank's call. The first rank's call of the n-th pass runs it.
+  /// @param pass  forward or backward; @param segments  of layers (layer_segments.hpp)
+  void start_pass(int place, Work pass, LayerRange segments);
+  /// Enters a rank's update. The first call of the n-th update runs it with gradients summed over `groups`.
+  /// It is called when the rank's sums of gradients are complete, so each of them has its gradient.
+  /// @param set_rate  sets the learning rate of the update with this number, from 1
+  void start_update(int place, std::map<int, std::unique_ptr<GroupNetwork>>& groups,
+                    const std::function<void(Network&, std::int64_t)>& set_rate);
+
+ private:
+  Network network_;
+  std::function<void()> next_batch_;
+  std::vector<int> passes_, updates_;  ///< calls of each rank
+  int passes_run_ = 0, updates_run_ = 0;
+  int sums_ = 0;                   ///< updates for which the gradient is summed over the groups
+  bool mini_batch_begun_ = false;  ///< between the forward and the backward pass of the first layer
+};
+
+using GroupNetworks = std::map<int, std::unique_ptr<GroupNetwork>>;  ///< by group
+
+/// The networks that ranks of one process have in common.
+struct JointNetworks {
+  std::map<int, std::unique_ptr<JointNetwork>> replicas = {};  ///< by replica
+  GroupNetworks groups = {};
+};
 
 }  // namespace stepcast

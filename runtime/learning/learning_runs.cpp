@@ -9,6 +9,7 @@
 #include "core/os/files.hpp"
 #include "kernels/network/layer_table.hpp"
 #include "report/results/results.hpp"
+#include "runtime/learning/joint_shards.hpp"
 #include "runtime/memory/parameters.hpp"
 #include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
@@ -42,7 +43,8 @@ Learner::Learner(const Experiment& experiment, Backend& backend, Options options
       options_(std::move(options)),
       task_(task_of(experiment)),
       backend_(backend),
-      shard_(learning_shard({backend_, experiment, task_, options_.rank, options_.batch, options_.joint})),
+      shard_(
+          rank_learning_shard({backend_, experiment, task_, options_.rank, options_.batch, options_.joint})),
       batches_(*options_.data->train, task_.form, shard_->split()) {
   if (experiment.learning->start) initial_ = load_checkpoint(*experiment.learning->start, experiment.model);
   const bool in_order = !experiment.plan.chooses_mini_batches;

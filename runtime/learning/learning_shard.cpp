@@ -15,26 +15,10 @@
 namespace stepcast {
 namespace {
 
-NetworkOptions network_options(const LearningPlace& place, int group) {
-  NetworkOptions options;
-  options.batch = place.batch;
-  options.seed = place.experiment.learning->seed;
-  options.data_seed = static_cast<std::uint64_t>(1 + group);
-  options.optimizer = place.experiment.learning->optimizer;
-  if (place.task.discriminator) options.part = Adversaries::part(*place.task.discriminator, place.batch);
-  return options;
-}
-
 /// Index of the group of `group_size` ranks that a rank is in; ranks that are not workers count to the last
 /// group.
 int group_of(const Experiment& experiment, RankId rank, int group_size) {
   return std::min(rank.value, experiment.plan.workers - 1) / group_size;
-}
-
-/// Writes inputs, and targets if the network has the loss layer.
-void write_batch(const Batches::Batch& batch, std::size_t loss_layer, Network& network, BatchWriter& writer) {
-  writer.write(batch.inputs, network.input());
-  if (network.contains(loss_layer)) writer.write(batch.targets, *network.kernel(loss_layer).targets());
 }
 
 class ReplicaShard : public LearningShard {
@@ -52,7 +36,7 @@ class ReplicaShard : public LearningShard {
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
     learning.owned = reduce_scattered_slices(place_.experiment.plan, place_.rank, ParameterLayout(network_));
     learning.next_batch = [this, &batches] {
-      write_batch(batches.next(), place_.task.loss_layer, network_, writer_);
+      writer_.write(batches.next(), place_.task.loss_layer, network_);
     };
     learning.choose_mini_batch = [&batches](std::int64_t number) { batches.seek(number); };
     if (place_.task.discriminator) train_against_each_other(learning, batches);
@@ -81,60 +65,6 @@ class ReplicaShard : public LearningShard {
   std::optional<Adversaries> adversaries_;  ///< if the network is a generator and a discriminator
 };
 
-/// The network of the replica that a machine belongs to; its first machine makes it.
-JointNetwork& joint_network(const LearningPlace& place) {
-  const int machines = place.experiment.plan.sharing.ways, replica = place.rank.value / machines;
-  std::unique_ptr<JointNetwork>& joint = (*place.joint)[replica];
-  if (joint == nullptr)
-    joint = std::make_unique<JointNetwork>(place.backend, place.experiment.model,
-                                           network_options(place, replica), machines);
-  return *joint;
-}
-
-/// A machine of a replica. It updates, sends and receives its slice of the network's parameters.
-class MachineShard : public LearningShard {
- public:
-  explicit MachineShard(const LearningPlace& place)
-      : place_(place),
-        machines_(place.experiment.plan.sharing.ways),
-        machine_(place.rank.value % machines_),
-        joint_(joint_network(place)),
-        writer_(place.backend) {}
-
-  Batches::Split split() const override {
-    return {place_.rank.value / machines_, place_.experiment.plan.workers, place_.batch};
-  }
-  bool reads_data() const override { return machine_ == 0; }
-
-  std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
-    const ParameterLayout layout(joint_.network());
-    const std::int64_t all = layout.model_elements();
-    learning.part =
-        layout.stored({part_begin(all, machines_, machine_), part_begin(all, machines_, machine_ + 1)});
-    learning.owned = {*learning.part};
-    learning.run_pass = [this](Work pass, LayerRange segments) {
-      joint_.start_pass(machine_, pass, segments);
-    };
-    learning.begin_update = [this] { joint_.begin_update(machine_); };
-    if (reads_data())
-      joint_.set_next_batch([this, &batches] {
-        write_batch(batches.next(), place_.task.loss_layer, joint_.network(), writer_);
-      });
-    return replica_device(joint_.network(), std::move(learning));
-  }
-
-  std::vector<Network*> networks() override { return {&joint_.network()}; }
-  void load_parameters(const Parameters& whole) override { write_parameters(joint_.network(), whole); }
-  bool holds_evaluated_parameters() const override { return place_.rank == RankId(0); }
-  Parameters gather_parameters(Transport*) override { return read_parameters(joint_.network()); }
-
- private:
-  LearningPlace place_;
-  int machines_, machine_;
-  JointNetwork& joint_;
-  BatchWriter writer_;
-};
-
 class TensorParallelShard : public LearningShard {
  public:
   explicit TensorParallelShard(const LearningPlace& place)
@@ -152,7 +82,7 @@ class TensorParallelShard : public LearningShard {
 
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
     learning.next_batch = [this, &batches] {
-      write_batch(batches.next(), place_.task.loss_layer, *own_.network, writer_);
+      writer_.write(batches.next(), place_.task.loss_layer, *own_.network);
     };
     return tensor_parallel_device(own_, std::move(learning));
   }
@@ -231,8 +161,8 @@ class SpatialLearningShard : public LearningShard {
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
     learning.next_step = [this, &batches] {
       const Batches::Batch& all = batches.next();
-      write_batch({inputs_.of(all.inputs), targets_.of(all.targets)}, place_.task.loss_layer, *own_.network,
-                  writer_);
+      writer_.write({inputs_.of(all.inputs), targets_.of(all.targets)}, place_.task.loss_layer,
+                    *own_.network);
     };
     return spatial_device(own_, place_.experiment.model, sharing_, place_.rank.value % ways_,
                           std::move(learning));
@@ -296,7 +226,7 @@ class PipelineStageShard : public LearningShard {
       for (std::size_t i = 0; reads_data() && i < own_.chunks.front().of_micro_batch.size(); ++i) {
         const Batches::Batch& batch = batches.next();
         for (const ChunkNetworks& chunk : own_.chunks)
-          write_batch(batch, place_.task.loss_layer, *chunk.of_micro_batch[i], writer_);
+          writer_.write(batch, place_.task.loss_layer, *chunk.of_micro_batch[i]);
       }
     };
     return pipeline_stage_device(own_, plan_.sharing, stage_, owned_slices(plan_, place_.rank, own_, stage_),
@@ -341,11 +271,20 @@ class PipelineStageShard : public LearningShard {
 
 }  // namespace
 
+NetworkOptions network_options(const LearningPlace& place, int replica) {
+  NetworkOptions options;
+  options.batch = place.batch;
+  options.seed = place.experiment.learning->seed;
+  options.data_seed = static_cast<std::uint64_t>(1 + replica);
+  options.optimizer = place.experiment.learning->optimizer;
+  if (place.task.discriminator) options.part = Adversaries::part(*place.task.discriminator, place.batch);
+  return options;
+}
+
 std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
   const Plan& plan = place.experiment.plan;
   const ModelPartition::Form form = plan.sharing.form;
   if (!trains(plan, place.rank)) return std::make_unique<ReplicaShard>(place);
-  if (form == ModelPartition::Form::machines) return std::make_unique<MachineShard>(place);
   if (form == ModelPartition::Form::stages) return std::make_unique<PipelineStageShard>(place);
   if (form == ModelPartition::Form::positions) return std::make_unique<SpatialLearningShard>(place);
   if (form == ModelPartition::Form::blocks) return std::make_unique<TensorParallelShard>(place);

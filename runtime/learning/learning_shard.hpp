@@ -44,6 +44,8 @@ class BatchWriter {
   /// @param values  in row-major order
   /// @param to      outlives this object
   void write(const std::vector<float>& values, Tensor& to);
+  /// Writes inputs, and targets if the network has the loss layer.
+  void write(const Batches::Batch& batch, std::size_t loss_layer, Network& network);
 
  private:
   struct StagingPair {
@@ -105,6 +107,9 @@ struct LearningPlace {
   JointNetworks* joint = nullptr;  ///< networks of replicas whose machines are ranks of this process
 };
 
+/// Options of a network that trains on the mini-batches of one replica.
+NetworkOptions network_options(const LearningPlace& place, int replica);
+
 /// The network that one rank trains in an experiment with `learning`: the whole network, or its shard of a
 /// network that a group of ranks shares. The class is abstract because there is a subclass for each form of
 /// model parallelism.
@@ -131,6 +136,7 @@ class LearningShard {
   virtual Parameters gather_parameters(Transport* transport) = 0;
 };
 
+/// The shard of a rank that has a network of its own.
 std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place);
 
 }  // namespace stepcast

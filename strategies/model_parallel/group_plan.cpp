@@ -210,6 +210,17 @@ void note_ineffective_group(const GroupPlan& groups, const std::string& instead,
     note_ineffective(map, {"compute_slowdown"}, "where no communication overlaps with compute", found);
 }
 
+void allow_one_network(const GroupPlan& groups, const Model& model, const std::string& problem,
+                       ModelPartition& sharing) {
+  if (sharing.simulated_only.empty()) return;
+  std::string differs = problem;
+  if (groups.options.training.mixed) differs = "activations of 2 bytes";
+  if (groups.options.recompute && has_dropout(model)) differs = kRecomputedDropout;
+  sharing.form = differs.empty() ? ModelPartition::Form::group : ModelPartition::Form::other;
+  sharing.ways = groups.ways;
+  if (!differs.empty()) sharing.simulated_only = differs;
+}
+
 void refuse_if(const std::string& problem, const YamlValue& where) {
   if (!problem.empty()) where.refuse(problem);
 }

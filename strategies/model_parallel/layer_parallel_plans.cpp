@@ -47,6 +47,13 @@ std::string simulated_only(const Model& model, const ShardedModel& sharded, cons
   return part_problem(model, sharded);
 }
 
+/// @param over  ranks whose samples the statistics of batch norm cover
+/// @returns reason why batch norm in a group of `ways` differs from that of one rank; empty if it does not
+std::string statistics_problem(const Model& model, int over, int ways) {
+  if (over == ways || std::ranges::count(model.layers, LayerKind::batch_norm, &Layer::kind) == 0) return "";
+  return "batch-norm statistics of other samples than those of the group";
+}
+
 /// Plan of filter and tensor parallelism: the devices of a group work on the same samples.
 Plan share_layers(const Setting& setting, const YamlMap& map, ShardedModel (*shard)(const Model&, int),
                   std::string (*problem)(const Model&, int)) {
@@ -58,6 +65,7 @@ Plan share_layers(const Setting& setting, const YamlMap& map, ShardedModel (*sha
   groups.sharded = shard(setting.model, ways);
   groups.captured_trace = map.maybe("part_trace");
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
+  allow_one_network(groups, setting.model, "", groups.sharing);
   const Model part = groups.sharded.part;
   const int summed = setting.workers() / ways * groups.options.micro_batches;
   Plan plan = finish(setting, std::move(groups), part);
@@ -129,6 +137,7 @@ Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
   set_samples(setting, setting.workers(), groups);  // each device has its own samples
   groups.sharded = shard_experts(setting.model, experts);
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
+  groups.sharing.simulated_only = "experts, for which there are no kernels";
   const Model part = groups.sharded.part;
   return finish(setting, std::move(groups), part);
 }
@@ -145,8 +154,12 @@ Plan read_model_parallel(const YamlValue& value, const Setting& setting) {
   groups.captured_trace = map.maybe("part_trace");
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
   if (machines > 1) add_halos(setting, partitioned.spatial, groups);
+  allow_one_network(groups, setting.model, statistics_problem(setting.model, 1, machines), groups.sharing);
   const Model part = groups.sharded.part;
-  return finish(setting, std::move(groups), part);
+  const int summed = setting.workers() / machines * groups.options.micro_batches;
+  Plan plan = finish(setting, std::move(groups), part);
+  plan.summed_gradients = summed;
+  return plan;
 }
 
 }  // namespace
@@ -304,8 +317,12 @@ Plan read_spatial(const YamlValue& value, const Setting& setting) {
   add_resharding(model, partition, groups);
   add_statistics(model, read_statistics(map), groups);
   groups.sharing = spatial_sharing(value, model, setting.workers(), groups.micro_batch);
+  allow_one_network(groups, model, statistics_problem(model, groups.sharing.statistics_over, ways),
+                    groups.sharing);
+  // The gradients of the parts of a sample make up one.
+  const int summed = setting.workers() / ways * options.micro_batches;
   Plan plan = finish(setting, std::move(groups), model);
-  plan.summed_gradients = setting.workers() / ways;  // the gradients of the parts of a sample make up one
+  plan.summed_gradients = summed;
   return plan;
 }
 

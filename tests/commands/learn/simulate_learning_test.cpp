@@ -137,8 +137,23 @@ TEST_CASE("experiments that cannot learn in a simulation are refused with the re
       experiment_of({"workers=4", "strategy={kind: parameter_server, machines_per_replica: 2, shards: 2}"});
   CHECK(unsupported_simulated_learning(shared).empty());
   CHECK(unsupported_in_real_run(shared.plan, 8, false) == "simulated only: layers shared in this way");
-  CHECK(unsupported_simulated_learning(experiment_of({"workers=2", "strategy={kind: spatial, split: 2}"})) ==
+  const Experiment halos = experiment_of({"workers=2", "strategy={kind: spatial, split: 2}"});
+  CHECK(unsupported_simulated_learning(halos).empty());
+  CHECK(unsupported_in_real_run(halos.plan, 2, false) ==
         "simulated only: separate kernels of border and interior (set halo_overlap: false)");
+  for (const char* strategy :
+       {"{kind: model_parallel, machines: 2}", "{kind: spatial, split: 2, batch_norm: local}"}) {
+    CAPTURE(strategy);
+    CHECK(unsupported_simulated_learning(experiment_of(
+              {"model=tiny-cnn", "trace=derived", "workers=2", std::string("strategy=") + strategy})) ==
+          "simulated only: batch-norm statistics of other samples than those of the group");
+  }
+  CHECK(unsupported_simulated_learning(
+            experiment_of({"workers=2", "strategy={kind: filter_parallel, ways: 2, precision: mixed}"})) ==
+        "simulated only: activations of 2 bytes");
+  CHECK(unsupported_simulated_learning(
+            experiment_of({"workers=2", "strategy={kind: filter_parallel, ways: 2, recompute: true}"})) ==
+        "simulated only: recomputation of dropout, which would drop other elements the second time");
 }
 
 TEST_CASE("simulated ranks that share a network learn what one rank with the whole network learns",
@@ -163,6 +178,36 @@ TEST_CASE("simulated ranks that share a network learn what one rank with the who
   check_same_losses(one, curve({"workers=4", "batch_per_worker=8",
                                 "strategy={kind: spatial, split: 2, halo_overlap: false}"},
                                8));
+}
+
+TEST_CASE("simulated groups whose parts no kernel computes learn as one network what one rank learns",
+          "[commands]") {
+  const auto one = curve({"workers=1"});
+  for (const std::string strategy : {"kind: spatial, split: 2", "kind: spatial, split: 4, whole_from: conv2",
+                                     "kind: filter_parallel, ways: 2", "kind: model_parallel, machines: 2",
+                                     "kind: model_parallel, machines: 4, overlap: false"}) {
+    CAPTURE(strategy);
+    const std::string workers = strategy.find(": 4") == std::string::npos ? "workers=2" : "workers=4";
+    check_same_losses(one, curve({workers, fmt::format("strategy={{{}}}", strategy)}));
+    check_same_losses(one, curve({workers, fmt::format("strategy={{{}, accumulation: 2}}", strategy)}, 8));
+    // Two groups, each with half of the samples.
+    const std::string twice = workers == "workers=2" ? "workers=4" : "workers=8";
+    check_same_losses(one, curve({twice, "batch_per_worker=8", fmt::format("strategy={{{}}}", strategy)}, 8));
+  }
+}
+
+TEST_CASE("a simulated group that computes activations again learns what one rank learns", "[commands]") {
+  // Four mini-batches change this network little, so its loss need not fall.
+  const std::vector<std::string> local{"model=tiny-local", "trace=derived"};
+  const auto with = [&](std::vector<std::string> settings) {
+    settings.insert(settings.end(), local.begin(), local.end());
+    return curve(settings);
+  };
+  const auto one = with({"workers=1"});
+  const auto shared = with({"workers=4", "strategy={kind: model_parallel, machines: 4, recompute: true}"});
+  REQUIRE(one.size() == shared.size());
+  CHECK(one.back().second != one.front().second);
+  for (std::size_t i = 0; i < one.size(); ++i) CHECK(one[i].second == Approx(shared[i].second).epsilon(1e-6));
 }
 
 namespace {
@@ -274,6 +319,8 @@ TEST_CASE("a simulation that learns takes the time of a simulation without value
         {"workers=3", "strategy={kind: parameter_server, n_fetch: 2, n_push: 3}"},
         {"workers=4", "strategy={kind: parameter_server, machines_per_replica: 2, shards: 2}"},
         {"workers=4", "strategy={kind: parameter_server, machines_per_replica: 2, shards: 2, overlap: true}"},
+        {"workers=4", "strategy={kind: model_parallel, machines: 2}"},
+        {"workers=4", "strategy={kind: filter_parallel, ways: 2}"},
         {"workers=3", "strategy={kind: elastic_averaging, period: 2, elastic_force: 0.1}"},
         {"workers=3", "strategy={kind: sandblaster, tasks: 6, history: 3, backup_tasks: true}"},
         {"workers=3", "strategy={kind: gradient_energy_matching}"},

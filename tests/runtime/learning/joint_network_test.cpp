@@ -83,4 +83,57 @@ TEST_CASE("machines that each update their slice of a joint network take one ste
   CHECK(std::equal(one, one + count, alone.all_parameters().value));
 }
 
+TEST_CASE("a group runs a pass when its first rank starts it, and sums gradients when all groups have theirs",
+          "[validate][learning]") {
+  const Model model = small_model();
+  const auto backend = make_onednn_backend();
+  const LayerRange all = segments_of({0, static_cast<int>(model.layers.size())});
+  GroupNetworks groups;
+  std::vector<std::vector<float>> own;  // gradients, from networks that train alone
+  for (const int number : {0, 1}) {
+    NetworkOptions options{.batch = 2};
+    options.data_seed = static_cast<std::uint64_t>(1 + number);
+    groups[number] = std::make_unique<GroupNetwork>(*backend, model, options, 2);
+    Network alone(*backend, model, options);
+    alone.run_forward(0, model.layers.size());
+    alone.run_backward(0, model.layers.size());
+    own.emplace_back(gradients_of(alone).begin(), gradients_of(alone).end());
+  }
+  CHECK(own[0] != own[1]);
+  int updates = 0;
+  const auto set_rate = [&](Network& network, std::int64_t step) {
+    ++updates;
+    CHECK(step == 1);
+    const std::span<const float> summed = gradients_of(network);
+    for (std::size_t i = 0; i < summed.size(); ++i) CHECK(summed[i] == own[0][i] + own[1][i]);
+  };
+
+  groups[0]->start_pass(1, Work::forward, all);
+  groups[0]->start_pass(1, Work::backward, all);
+  CHECK(std::ranges::equal(gradients_of(groups[0]->network()), own[0]));
+  groups[0]->start_pass(0, Work::forward, all);  // has run
+  CHECK(std::ranges::equal(gradients_of(groups[0]->network()), own[0]));
+  groups[1]->start_pass(0, Work::forward, all);
+  groups[1]->start_pass(0, Work::backward, all);
+  for (const int number : {0, 1}) groups[number]->start_update(1, groups, set_rate);
+  CHECK(updates == 2);
+  groups[1]->start_update(0, groups, set_rate);  // has run
+  CHECK(updates == 2);
+  const Network &first = groups[0]->network(), &second = groups[1]->network();
+  CHECK(std::equal(first.all_parameters().value, first.all_parameters().value + own[0].size(),
+                   second.all_parameters().value));
+}
+
+TEST_CASE("a gradient that another group has not computed cannot be summed", "[validate][learning]") {
+  const Model model = small_model();
+  const auto backend = make_onednn_backend();
+  const LayerRange all = segments_of({0, static_cast<int>(model.layers.size())});
+  GroupNetworks groups;
+  for (const int number : {0, 1})
+    groups[number] = std::make_unique<GroupNetwork>(*backend, model, NetworkOptions{.batch = 2}, 1);
+  groups[0]->start_pass(0, Work::forward, all);
+  groups[0]->start_pass(0, Work::backward, all);
+  CHECK_THROWS_AS(groups[0]->start_update(0, groups, [](Network&, std::int64_t) {}), std::logic_error);
+}
+
 }  // namespace stepcast::joint_network_test
