@@ -74,6 +74,7 @@ void learn(const LearnOptions& options) {
   const Scenario scenario = read_scenario(options.scenario, settings);
   const std::vector<LearningRun> runs = learning_runs(scenario);
   const LearningOptions& learning = *runs.front().experiment.learning;
+  check_trends(scenario, learning.trends);
   if (options.dry_run) return print_size(scenario, runs, options.processes);
   check_learning_limits(runs, cut_trainings(scenario, runs),
                         {options.processes, options.memory_limit, options.time_limit});

@@ -106,19 +106,25 @@ CurvePlot time_to_target_plot(const std::string& scenario, const std::vector<Lea
 
 namespace {
 
-/// The name of the point that sets all of these values.
+/// The name of the one point that sets all of these values.
 const std::string& point_with(const Scenario& scenario, const std::vector<Assignment>& values) {
   const auto sets = [](const Point& point, const Assignment& one) {
     return std::ranges::any_of(
         point.values, [&](const Assignment& other) { return point_name({other}) == point_name({one}); });
   };
+  std::vector<const Point*> found;
   for (const Point& point : scenario.points) {
     if (std::ranges::all_of(values, [&](const Assignment& one) { return sets(point, one); }))
-      return point.name;
+      found.push_back(&point);
   }
+  if (found.size() == 1) return found.front()->name;
   const std::string place = values.empty() ? scenario.file.string() : to_string(values.front().value.place);
-  throw InputError(
-      fmt::format("{}: learning.trends: the sweep has no point with {}", place, point_name(values)));
+  if (found.empty())
+    throw InputError(
+        fmt::format("{}: learning.trends: the sweep has no point with {}", place, point_name(values)));
+  throw InputError(fmt::format(
+      "{}: learning.trends: the sweep has {} points with {}: \"{}\", \"{}\"{}; give more values", place,
+      found.size(), point_name(values), found[0]->name, found[1]->name, found.size() > 2 ? ", ..." : ""));
 }
 
 double quantity_of(const LearnedRun& run, const std::string& quantity) {
@@ -149,12 +155,16 @@ std::string short_name(const std::vector<Assignment>& values) {
 std::string relation_text(const LearningTrend& trend) {
   if (trend.relation == LearningTrend::Relation::equal)
     return fmt::format("within {:.3g} % of", 100 * trend.within);
+  if (trend.relation == LearningTrend::Relation::at_most)
+    return fmt::format("at most {:.3g} % above", 100 * trend.within);
   return trend.relation == LearningTrend::Relation::less_than ? "less than" : "more than";
 }
 
 bool holds(const LearningTrend& trend, double value, double over) {
   if (trend.relation == LearningTrend::Relation::equal)
     return std::abs(value - over) <= trend.within * std::abs(over);
+  if (trend.relation == LearningTrend::Relation::at_most)
+    return value - over <= trend.within * std::abs(over);
   return trend.relation == LearningTrend::Relation::less_than ? value < over : value > over;
 }
 
@@ -164,6 +174,12 @@ std::string shown(double value, const std::string& quantity) {
 }
 
 }  // namespace
+
+void check_trends(const Scenario& scenario, const std::vector<LearningTrend>& trends) {
+  for (const LearningTrend& trend : trends) {
+    for (const auto& values : {trend.point, trend.over}) point_with(scenario, values);
+  }
+}
 
 std::string TrendResult::verdict() const {
   if (share() >= 0.9) return "yes";

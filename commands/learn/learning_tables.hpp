@@ -41,9 +41,12 @@ struct TrendResult {
   std::string verdict() const;
 };
 
+/// @throws InputError for a trend whose `point` or `over` is no point of the sweep, or several
+void check_trends(const Scenario& scenario, const std::vector<LearningTrend>& trends);
+
 /// Compares the two points of each trend seed by seed. A training that never reaches the target loss takes
 /// infinitely long; two such trainings are equal, so the claim does not hold.
-/// @throws InputError for a trend of a point that the sweep does not have
+/// @throws InputError as check_trends
 std::vector<TrendResult> trend_results(const Scenario& scenario, const std::vector<LearningTrend>& trends,
                                        const std::vector<LearnedRun>& runs);
 

@@ -184,10 +184,11 @@ const Keys& learning_trend_keys() {
                          {"over", "mapping of values", "", "required", "the point that it is compared with"},
                          {"quantity", "name", "loss, accuracy, seconds, seconds_to_target, samples_to_target",
                           "required", "what is compared; `seconds` are those at the end"},
-                         {"relation", "name", "less_than, more_than, equal", "required",
+                         {"relation", "name", "less_than, more_than, equal, at_most", "required",
                           "the claim about `point`, compared with `over`"},
-                         {"within", "number", "0 to 1", "required with `relation: equal`",
-                          "largest difference, as a share of the quantity of `over`"},
+                         {"within", "number", "0 to 1", "required with `relation: equal` and `at_most`",
+                          "largest difference, as a share of the quantity of `over`; `at_most`: how much "
+                          "larger the quantity may be"},
                          {"source", "text", "", "required", "where the claim is from"}};
   return keys;
 }

@@ -103,12 +103,14 @@ LearningTrend read_trend(const YamlValue& value) {
   trend.over = read_point(map.at("over", "the point that it is compared with"));
   trend.quantity =
       learning_quantities()[map.at("quantity", "what is compared").one_of(learning_quantities())];
-  trend.relation = static_cast<LearningTrend::Relation>(
-      map.at("relation", "less_than, more_than or equal").one_of({"less_than", "more_than", "equal"}));
-  if (trend.relation == LearningTrend::Relation::equal)
+  trend.relation =
+      static_cast<LearningTrend::Relation>(map.at("relation", "less_than, more_than, equal or at_most")
+                                               .one_of({"less_than", "more_than", "equal", "at_most"}));
+  const bool near = trend.relation >= LearningTrend::Relation::equal;
+  if (near)
     trend.within = map.at("within", "largest difference, a share of the quantity").number(0, 1);
   else if (const auto within = map.maybe("within"))
-    within->refuse("only valid with relation: equal");
+    within->refuse("only valid with relation: equal or at_most");
   trend.source = map.at("source", "where the claim is from").text();
   return trend;
 }

@@ -17,9 +17,9 @@ namespace stepcast {
 struct LearningTrend {
   std::vector<Assignment> point, over;
   std::string quantity;  ///< one of learning_quantities()
-  enum class Relation { less_than, more_than, equal };
+  enum class Relation { less_than, more_than, equal, at_most };
   Relation relation = Relation::less_than;
-  double within = 0;  ///< equal: largest difference, as a share of the quantity of `over`
+  double within = 0;  ///< equal, at_most: largest difference, as a share of the quantity of `over`
   std::string source;
 };
 

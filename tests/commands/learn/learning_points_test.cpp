@@ -221,8 +221,23 @@ TEST_CASE("a trend is judged by the share of seeds in which it holds", "[command
   CHECK(equal[0].holds == 2);
   CHECK(equal[1].holds == 0);
   CHECK(equal[0].relation == "within 50 % of");
+  same[0].relation = LearningTrend::Relation::at_most;
+  same[1].relation = LearningTrend::Relation::at_most;
+  same[1].point = same[0].over;
+  same[1].over = same[0].point;
+  same[0].within = same[1].within = 1e-6;  // only the larger of the two is more than a millionth above
+  const auto most = trend_results(scenario, same, runs);
+  CHECK(most[0].holds + most[1].holds == 2);
+  CHECK(most[0].relation == "at most 0.0001 % above");
   auto missing = trends;
   missing[0].point = {parse_assignment("workers=3")};
   CHECK_THROWS_WITH(trend_results(scenario, missing, runs),
                     Catch::EndsWith("learning.trends: the sweep has no point with workers=3"));
+  CHECK_THROWS_WITH(check_trends(scenario, missing),
+                    Catch::EndsWith("learning.trends: the sweep has no point with workers=3"));
+  check_trends(scenario, trends);
+  missing[0].point = {};
+  CHECK_THROWS_WITH(check_trends(scenario, missing),
+                    Catch::EndsWith("the sweep has 2 points with : \"workers=1\", "
+                                    "\"workers=2\"; give more values"));
 }

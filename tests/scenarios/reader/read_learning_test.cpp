@@ -49,7 +49,8 @@ TEST_CASE("learning has seeds, a warm start, a schedule of rates and trends", "[
   CHECK(options.trends[0].relation == LearningTrend::Relation::less_than);
 }
 
-TEST_CASE("a trend may say that two points are equal within a share", "[scenarios]") {
+TEST_CASE("a trend may say that two points are equal, or that one is not larger, within a share",
+          "[scenarios]") {
   const auto trend = [](const std::string& relation) {
     return read(std::string(kStart) +
                 ", trends: [{point: {workers: 8}, over: {workers: 1}, quantity: loss, " + relation +
@@ -58,12 +59,14 @@ TEST_CASE("a trend may say that two points are equal within a share", "[scenario
   };
   CHECK(trend("relation: more_than").relation == LearningTrend::Relation::more_than);
   CHECK(trend("relation: equal, within: 0.1").within == 0.1);
+  CHECK(trend("relation: at_most, within: 0.1").within == 0.1);
+  CHECK(trend("relation: at_most, within: 0.1").relation == LearningTrend::Relation::at_most);
   CHECK_THROWS_WITH(
       trend("relation: equal"),
       Catch::EndsWith(
           "learning.trends[0].within: missing (expected largest difference, a share of the quantity)"));
   CHECK_THROWS_WITH(trend("relation: less_than, within: 0.1"),
-                    Catch::EndsWith("learning.trends[0].within: only valid with relation: equal"));
+                    Catch::EndsWith("learning.trends[0].within: only valid with relation: equal or at_most"));
 }
 
 TEST_CASE("a trend about the target needs a target", "[scenarios][errors]") {
