@@ -72,7 +72,7 @@ constexpr int kSampleGap = 9;    // [px] between a line sample and its name
 constexpr int kColumnGap = 30;   // [px]
 constexpr double kLegendCharacter =
     7.2;                          // [px] upper estimate of the mean width of DejaVu Sans at 10.5 points
-constexpr int kLongestName = 64;  // [characters] longer names are cut
+constexpr int kLongestName = 64;  // [characters] longer names are cut in the middle
 
 int entry_width(const LegendEntry& entry) {
   const auto characters = std::min<std::size_t>(display_width(entry.name), kLongestName);
@@ -134,7 +134,8 @@ std::string legend_commands(const Legend& legend, int picture_height) {
     const auto [x, y] = place(legend, i);
     const LegendEntry& entry = legend.entries[i];
     out += fmt::format("set label {} {} at first {}, first {} left font ',10.5'\n", i + 1,
-                       gnuplot_text(entry.name, kLongestName), x + kSample / 2 + kSampleGap, y);
+                       gnuplot_text(shortened_middle(entry.name, kLongestName), kLongestName),
+                       x + kSample / 2 + kSampleGap, y);
     if (!entry.line.empty())
       plot += fmt::format(", \\\n  $k{} with vectors nohead {} notitle", i, entry.line);
     if (!entry.point.empty()) plot += fmt::format(", \\\n  $m{} with points {} notitle", i, entry.point);

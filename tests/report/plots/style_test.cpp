@@ -35,3 +35,12 @@ TEST_CASE("a linear axis starts on a tick and covers its values", "[report][plot
   CHECK(flat.low <= 5);
   CHECK(flat.high > 5);
 }
+
+TEST_CASE("long names of a legend that differ at their ends stay different", "[report][plot]") {
+  const std::string start(70, 'a');
+  const std::string commands =
+      legend_commands(laid_out({{.name = start + "-one"}, {.name = start + "-two"}}, 900), 400);
+  CHECK(commands.find("...") != std::string::npos);
+  CHECK(commands.find("-one") != std::string::npos);
+  CHECK(commands.find("-two") != std::string::npos);
+}
