@@ -87,6 +87,11 @@ prints '4 nodes' show platform own.yaml
 prints 'written: pairs.yaml' init pairs.yaml --new-platform --devices 4 --nvlink-pairs "100 GB/s" --nic "200 GB/s"
 prints '48      100 GB/s' show platform pairs.yaml
 prints 'pairs.yaml: note: network.bandwidth: 200 GB/s is more than the fastest NICs have (100 GB/s); did you mean 200 Gbit/s?' check pairs.yaml
+topology=$source_folder/tests/platforms/discovery/two-sockets.xml
+prints 'written: found.yaml' import-platform --lstopo "$topology" --device v100-sxm2-16gb -o found.yaml
+sed 's/allowed_cpuset="0x00000003"/allowed_cpuset="0x00000600"/' "$topology" >no-core.xml
+refuses 2 'no-core.xml:1: expected the XML of a topology' import-platform --lstopo no-core.xml --device v100-sxm2-16gb -o found.yaml
+rm found.yaml no-core.xml
 prints 'written: l40s.yaml' init l40s.yaml --new-device --peak "91.6 Tflop/s" --tensor-peak "362 Tflop/s" --memory-bandwidth "864 GB/s" --memory "48 GB"
 prints '91.6 Tflop/s fp32, 181 Tflop/s TF32, 362 Tflop/s fp16' show device l40s.yaml
 prints 'written: l40s-cluster.yaml' init l40s-cluster.yaml --new-platform --device l40s.yaml --nvlink none --nvlink-pairs none

@@ -91,6 +91,9 @@ TEST_CASE("lstopo's XML gives sockets, PCIe switches, NICs and the rate of PCIe 
   CHECK(found.node.kind == NodeShape::Kind::pcie);
   CHECK(found.node.device.bandwidth.value == Approx(12e9).epsilon(0.01));
   CHECK_THROWS_WITH(read_hwloc_topology("<topology", "f"), Catch::StartsWith("f:1: expected the XML"));
+  std::string damaged = file("two-sockets.xml");  // hwloc ends the program that reads this list of cores
+  damaged.replace(damaged.find("allowed_cpuset=\"0x00000003\""), 27, "allowed_cpuset=\",x00000003\"");
+  CHECK_THROWS_WITH(read_hwloc_topology(damaged, "f"), Catch::StartsWith("f:1: expected the XML"));
 }
 
 TEST_CASE("ibnetdiscover gives nodes, rate, ports and taper of a fat tree", "[platforms]") {
