@@ -5,16 +5,16 @@
 # The first inputs are the repository's own files. An input that crashes a program, hangs it or takes memory without
 # limit ends this script with the path of that input; give it to the program to see the fault again.
 # INPUTS=NUMBER gives that many inputs in all, in the proportions of the fixed numbers.
-# Usage: tests/fuzz.sh [SECONDS] [scenario|files|readers|onnx]...
+# Usage: tests/fuzz.sh [SECONDS] [scenario|files|readers|stored|topology|onnx]...
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=
 case ${1:-} in [0-9]*) seconds=$1 && shift ;; esac
 programs=("$@")
-declare -A runs=([scenario]=6000 [files]=25000 [readers]=100000 [onnx]=20000)  # about 15 s each
+declare -A runs=([scenario]=6000 [files]=25000 [readers]=100000 [stored]=40000 [topology]=1500 [onnx]=20000)  # about 15 s each
 cmake --preset sanitize >/dev/null
 if [ ${#programs[@]} -eq 0 ]; then
-  programs=(scenario files readers)
+  programs=(scenario files readers stored topology)
   ! grep -q '^ONNX_INCLUDE:PATH=/' build/sanitize/CMakeCache.txt || programs+=(onnx)
 fi
 if [ -n "${INPUTS:-}" ]; then
@@ -29,7 +29,7 @@ export ASAN_OPTIONS=detect_container_overflow=0:allocator_may_return_null=0  # y
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 found=build/sanitize/found
-mkdir -p "$found" "$work"/{scenario,files,readers,onnx}
+mkdir -p "$found" "$work"/{scenario,files,readers,stored,topology,onnx}
 
 # numbered FOLDER FILES...: copies, as files of several folders have one name.
 numbered() {
@@ -37,8 +37,8 @@ numbered() {
   shift
   for file in "$@"; do cp "$file" "$folder/$((count += 1))-$(basename "$file")"; done
 }
-# seed NAME BYTES: for the program `readers`, whose first byte names the reader.
-seed() { printf '%b' "$2" >"$work/readers/$1"; }
+# seed NAME BYTES [PROGRAM]: for the programs `readers` and `stored`, whose first byte names the reader.
+seed() { printf '%b' "$2" >"$work/${3:-readers}/$1"; }
 
 mapfile -t scenarios < <(find scenarios -name '*.yaml' | sort)
 numbered "$work/scenario" "${scenarios[@]}"
@@ -69,10 +69,20 @@ event aten::nll_loss 21 4; event NllLossBackward0 30 4; event AddmmBackward0 35 
 event ReluBackward0 45 4; event ConvolutionBackward0 50 9; event Optimizer.step#SGD.step 70 9; event aten::add_ 71 3
 seed profile-cpu "p[$events]"
 for file in dgx1 nvswitch four-leaves; do sed '1s/^/t/' "tests/platforms/discovery/$file.txt" >"$work/readers/$file"; done
+cp tests/platforms/discovery/two-sockets.xml "$work/topology"
 seed slurm 'tSwitchName=s0 Nodes=tux[0-3,7]\nSwitchName=s1 Nodes=tux[4-6]\nSwitchName=top Switches=s[0-1]\n'
 seed idx 'i\x00\x00\x08\x03\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x03abcdefghijkl\x00\x00\x08\x01\x00\x00\x00\x02\x01\x09'
 seed raw 'r\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x00\x40'
 head -c 3074 /dev/zero | sed '1s/^/r/' >"$work/readers/cifar"
+
+row() { printf '{"scenario":"s","simulation":"workers=%s | draw 0 | as it is","step_seconds":0.5,"workers":%s,"fits":true}\\n' "$1" "$1"; }
+seed journal "j$(row 2)$(row 4)" stored
+seed failed "j$(row 2)$(row 4 | sed 's/"step_seconds":0.5/"failed":"too large"/')$(row 4)" stored
+{ printf 'cstepcast parameters fuzzed 10\n' && head -c 40 /dev/zero; } >"$work/stored/checkpoint"
+seed manifest 'm{"version":"0.1.0","scenario":"s","date":"2026-01-02T03:04:05Z","command":["stepcast","run"],"settings":["a=1"],"seed":18446744073709551615,"sweep":["workers"],"fidelities":["coupled"],"inputs":[{"role":"model","path":"m.yaml","sha256":"0"}]}' stored
+seed shard 's{"version":"0.1.0","scenario":"s.yaml","settings":[],"draws":0,"shard":1,"shards":2,"inputs":[{"role":"model","path":"m.yaml","sha256":"0"}],"results_only":false}' stored
+seed algorithms 'apoint,collective,bytes,algorithm,inside_node,between_nodes\np,0,100,hierarchical,leader,binomial_tree\np,1,8,ring,,\n' stored
+seed hosts 'h# two hosts\nnode-1 slots=4 address=10.0.0.1\nnode_2.cluster slots=1\n' stored
 
 # ONNX graphs as protobuf's text. dims NAME SIZES..., weight NAME SIZES..., node OPERATOR "INPUTS" "OUTPUTS" [ATTRIBUTES],
 # numbers NAME VALUES..., list NAME VALUES... (an attribute), value NAME VALUE (an attribute), graph FILE INPUT_SIZES.

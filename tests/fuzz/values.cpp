@@ -1,4 +1,5 @@
-// Changes of YAML that keep its form: half of all. The others, byte by byte, are libFuzzer's own.
+// Changes of YAML, JSON and XML that keep their form: half of all. The others, byte by byte, are libFuzzer's
+// own.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -21,15 +22,20 @@ constexpr std::array<std::string_view, 20> kValues{
     "1e300", "1e-300",     "0.5",        "1.5",        "[]",
     "{}",    "true",       "''",         "1e18",       "derived"};
 
-/// What stands after ": ", ", ", "[" or "- " up to the next end of a value; `number`: its digits alone.
+/// True if a value begins at this place: after ": ", ", ", "[", "- ", or `":`, as in JSON without blanks.
+bool begins_value(std::string_view text, std::size_t at) {
+  const char before = text[at - 1], earlier = at > 1 ? text[at - 2] : '\0';
+  return before == '[' || (before == ' ' && earlier != '\0' && std::strchr(":,-", earlier) != nullptr) ||
+         (before == ':' && earlier == '"');
+}
+
+/// The values of a text, each up to its next end. Those of XML stand in quotes after "=".
 std::vector<Span> values_of(std::string_view text) {
   std::vector<Span> values;
   for (std::size_t at = 1; at < text.size(); ++at) {
-    const char before = text[at - 1];
-    const bool begins =
-        before == '[' || (before == ' ' && at > 1 && std::strchr(":,-", text[at - 2]) != nullptr);
-    if (!begins) continue;
-    const std::size_t end = std::min(text.find_first_of(",]}\n", at), text.size());
+    const bool attribute = at > 1 && text[at - 1] == '"' && text[at - 2] == '=';
+    if (!attribute && !begins_value(text, at)) continue;
+    const std::size_t end = std::min(text.find_first_of(attribute ? "\"" : ",]}\n", at), text.size());
     if (end > at) values.push_back({at, end - at});
   }
   return values;

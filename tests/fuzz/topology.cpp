@@ -1,0 +1,17 @@
+// The XML of lstopo, which hwloc reads in a process of its own; few inputs, as each takes milliseconds.
+#include "core/yaml.hpp"
+#include "platforms/discovery/discovered.hpp"
+#include "platforms/platform.hpp"
+#include "tests/fuzz/input.hpp"
+
+using namespace stepcast;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  refuses_or_reads([&] {
+    const std::string written = platform_file_text({"p", "d", 1, read_hwloc_topology(text, "t"), {}});
+    const YamlNode root = parse_yaml(written, "written.yaml");
+    read_platform(YamlValue(root, ""));
+  });
+  return 0;
+}
