@@ -83,7 +83,7 @@ struct KernelShares {
   double fft = 1;  ///< a fast Fourier transform divides the work of larger 2-D windows at stride 1 by this
   Seconds recurrent_step;  ///< time of the small kernels in one time step of an LSTM or GRU
   double weights = 1;      ///< gradients of filters: factor on `pointwise` and `window`
-  Bytes cache{};  ///< largest output that the next layer reads from the second-level cache; 0: none
+  Bytes cache{};           ///< largest output that the next layer reads from the second-level cache; 0: none
   /// Above 0: convolutions with a window of 2 and more, or a stride, copy inputs and outputs to another
   /// layout, and pad their input channels to a multiple of this.
   double channel_multiple = 0;
