@@ -4,12 +4,11 @@
 
 #include <fstream>
 
+#include "core/error.hpp"
 #include "core/yaml.hpp"
-#include "forecast/forecast.hpp"
-#include "forecast/journal.hpp"
 #include "models/network/model.hpp"
 #include "report/results/manifest.hpp"
-#include "report/results/results_text.hpp"
+#include "report/results/results.hpp"
 #include "runtime/memory/parameters.hpp"
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
