@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 seconds=
 case ${1:-} in [0-9]*) seconds=$1 && shift ;; esac
 programs=("$@")
-declare -A runs=([scenario]=6000 [files]=25000 [readers]=100000 [stored]=40000 [topology]=1500 [onnx]=20000)  # about 15 s each
+declare -A runs=([scenario]=6000 [files]=25000 [readers]=100000 [stored]=40000 [topology]=500 [onnx]=20000)  # about 15 s each
 cmake --preset sanitize >/dev/null
 if [ ${#programs[@]} -eq 0 ]; then
   programs=(scenario files readers stored topology)

@@ -1,4 +1,5 @@
-// The XML of lstopo, which hwloc reads in a process of its own; few inputs, as each takes milliseconds.
+// The XML of lstopo, which hwloc reads in a process of its own; few inputs: each takes milliseconds, and one
+// whose cores have no number half a second and 0.6 GB.
 #include "core/yaml.hpp"
 #include "platforms/discovery/discovered.hpp"
 #include "platforms/platform.hpp"
