@@ -4,8 +4,8 @@
 
 #include <fstream>
 
-#include "core/error.hpp"
 #include "core/yaml.hpp"
+#include "forecast/forecast.hpp"
 #include "models/network/model.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results.hpp"
