@@ -54,6 +54,10 @@ std::string to_json(const Manifest& manifest) {
 Manifest read_manifest(std::string_view text, const std::string& file_name) {
   try {
     const Json json = Json::parse(text);
+    if (!json.at("seed").is_number_unsigned())
+      throw InputError(fmt::format("{}:1:1: seed: expected an integer from 0 to {}, got {}", file_name,
+                                   UINT64_MAX,
+                                   json.at("seed").dump(-1, ' ', false, Json::error_handler_t::replace)));
     return {.version = json.at("version"),
             .scenario = json.at("scenario"),
             .date = json.at("date"),

@@ -39,6 +39,8 @@ TEST_CASE("read_manifest refuses what is no manifest", "[report][errors]") {
   CHECK_THROWS_AS(read_manifest("{}", "manifest.json"), InputError);
   CHECK_THROWS_WITH(read_manifest("{", "m.json"),
                     Catch::StartsWith("m.json:1:1: expected a manifest of stepcast: "));
+  CHECK_THROWS_WITH(read_manifest(R"({"seed":1e20})", "m.json"),
+                    "m.json:1:1: seed: expected an integer from 0 to 18446744073709551615, got 1e+20");
 }
 
 TEST_CASE("a shard's description with a number that no run writes is refused", "[report][errors]") {
