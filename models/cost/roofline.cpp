@@ -81,9 +81,10 @@ Bytes cached(Bytes array, const KernelShares& kernels) {
   return std::clamp(2 - array / kernels.cache, 0.0, 1.0) * array;
 }
 
-/// Positions of one image at which a convolution with a window of 1 at stride 1 is one product an image: on
-/// tensor cores with channels first. 0: it is not. Source: the profile of ResNet-50 on an A100, where grids
-/// of `cutlass_80_tensorop_s1688gemm` have one plane for each image.
+/// Number of output positions of one image if the convolution is computed as one matrix product for each
+/// image, else 0. Convolutions with a window of 1 at stride 1 are, on tensor cores with channels first.
+/// Source: the profile of ResNet-50 on an A100, where grids of `cutlass_80_tensorop_s1688gemm` have one plane
+/// for each image.
 double positions_by_image(const Layer& layer, const KernelShares& kernels) {
   const bool first = kernels.choice.layout == KernelChoice::Layout::nchw;
   if (!(kernels.channel_multiple > 0) || layer.kind != LayerKind::convolution || !first) return 0;
@@ -93,14 +94,15 @@ double positions_by_image(const Layer& layer, const KernelShares& kernels) {
   return positions > 1 ? positions : 0;
 }
 
-/// True if rows of one image begin at multiples of 16 bytes, which such products load at once.
+/// True if the rows of one image begin at multiples of 16 bytes. The products of images load 16 bytes at
+/// once.
 bool aligned(double positions, const KernelShares& kernels) {
   return std::fmod(positions * element_size(kernels).value, 16) == 0;
 }
 
-/// Work over that of the positions, as a tile of the products of images has this many columns: those of
-/// `s1688gemm_256x64` and `s1688gemm_64x64` in the same profile. The gradient of filters sums over the
-/// positions.
+/// Factor by which work grows because the product of an image is computed in whole tiles. A tile has 64
+/// columns, as in `s1688gemm_256x64` and `s1688gemm_64x64` of the same profile, and a column is a position.
+/// The gradient of filters sums over the positions, so it has no such columns.
 double tile_padding(const Layer& layer, const PassCost& cost, const KernelShares& kernels) {
   constexpr double kTileColumns = 64;
   const double positions = positions_by_image(layer, kernels);

@@ -128,12 +128,13 @@ void consider_ring(Estimates& e, std::size_t protocol) {
              static_cast<NcclProtocol>(protocol));
 }
 
-/// What a reduce-scatter by rings of Simple takes longer for parts of ranks that begin at no multiple of 16
-/// bytes: the kernel then moves single elements (NVIDIA/nccl, src/collectives/device/common_kernel.h,
-/// ReduceOrCopyMulti: "Check that all is 16B aligned. If not don't use 16B load/stores."). Today, nccl-tests
-/// rounds parts: `(count/nranks) & -(16/eltSize)` (src/reduce_scatter.cu). The share of a ring's rate that is
-/// left was fitted on dgx2-12-reduce-scatter (validate/data/nccl_tests, `fit`) after the miss had been seen:
-/// parts of 12 ranks, of which 6 or 9 begin so.
+/// Additional time [s] of a reduce-scatter by rings with the protocol Simple, for those ranks' parts that do
+/// not begin at a multiple of 16 bytes: the kernel moves these by single elements (NVIDIA/nccl,
+/// src/collectives/device/common_kernel.h, ReduceOrCopyMulti: "Check that all is 16B aligned. If not don't
+/// use 16B load/stores."). Newer nccl-tests align the parts: `(count/nranks) & -(16/eltSize)`
+/// (src/reduce_scatter.cu). kShare is the share of the ring's rate that such parts reach. It was fitted on
+/// dgx2-12-reduce-scatter (validate/data/nccl_tests, `fit`), of whose 12 parts 6 or 9 are unaligned, after
+/// its miss had been seen.
 double unaligned_seconds(const Estimates& e) {
   constexpr double kShare = 0.32, kAlignment = 16;
   if (e.operation != NcclOperation::reduce_scatter || e.best.algorithm != NcclAlgorithm::ring ||
