@@ -131,11 +131,9 @@ SearchKey usual_values(const std::string& key, const Scenario& scenario) {
   if (key == "strategy.between_nodes") return choice_of(key, network_part_names());
   if (key == "placement") return choice_of(key, placement_names());
   const std::vector<std::string> known = key_paths(scenario_keys());
-  if (std::ranges::find(known, key.substr(0, key.find('['))) == known.end()) {
-    const std::string nearest = nearest_word(key, known);
-    throw InputError(fmt::format("--over {}: there is no such key{}", printable(key),
-                                 nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?"));
-  }
+  if (std::ranges::find(known, key.substr(0, key.find('['))) == known.end())
+    throw InputError(
+        fmt::format("--over {}: there is no such key{}", printable(key), word_advice(key, known)));
   throw InputError(
       fmt::format("--over {0}: give its values, such as {0}=1..8, {0}=\"1 us..50 us:log\" or {0}=a|b", key));
 }

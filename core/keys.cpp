@@ -103,6 +103,12 @@ YamlMap read_map(const YamlValue& value, const Keys& keys, std::string_view kind
   return read_map(value, keys_of_kind(keys, kind));
 }
 
+std::vector<std::string> kinds_of(const Key& key) {
+  std::vector<std::string> kinds;
+  for (const KindKeys& one : key.by_kind()) kinds.push_back(one.kind);
+  return kinds;
+}
+
 YamlMap map_with_kind(const YamlValue& value, const std::vector<std::string>& kinds) {
   const std::string nearest = nearest_word(value.node().text, kinds);
   return value.any_map(fmt::format("{{kind: {}}}", nearest.empty() ? kinds.front() : nearest));
@@ -222,12 +228,6 @@ std::string with_articles(const std::vector<std::string>& types) {
   return text;
 }
 
-std::vector<std::string> kinds_of(const Key& key) {
-  std::vector<std::string> kinds;
-  for (const KindKeys& one : key.by_kind()) kinds.push_back(one.kind);
-  return kinds;
-}
-
 /// "got TEXT; did you mean ...?" for a text that is nearly a quantity or a word of the key; else empty.
 std::string advice_of_types(const YamlValue& value, const Key& key, const std::vector<std::string>& types) {
   if (!value.is(YamlNode::Kind::scalar)) return "";
@@ -239,8 +239,7 @@ std::string advice_of_types(const YamlValue& value, const Key& key, const std::v
     if (advice.empty() && std::ranges::find(types, type) != types.end())
       advice = quantity_advice(text, dimension);
   }
-  const std::string nearest = advice.empty() ? nearest_word(text, allowed_words(key)) : "";
-  if (!nearest.empty()) advice = fmt::format("; did you mean \"{}\"?", nearest);
+  if (advice.empty()) advice = word_advice(text, allowed_words(key));
   return advice.empty() ? "" : fmt::format("got \"{}\"{}", printable(text), advice);
 }
 

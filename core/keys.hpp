@@ -69,6 +69,9 @@ std::vector<std::string> words_of(std::string_view list);
 /// The alternatives of a type such as "name, path or mapping".
 std::vector<std::string> types_of(const Key& key);
 
+/// The values that the key `kind` of a mapping may have. @param key  with `by_kind`
+std::vector<std::string> kinds_of(const Key& key);
+
 /// The mapping, which may have these keys and no others. @throws InputError
 YamlMap read_map(const YamlValue& value, const Keys& keys);
 

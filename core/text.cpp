@@ -149,6 +149,11 @@ std::string nearest_word(std::string_view text, const std::vector<std::string>& 
   });
 }
 
+std::string word_advice(std::string_view text, const std::vector<std::string>& words) {
+  const std::string nearest = nearest_word(text, words);
+  return nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
+}
+
 namespace {
 
 bool is_digit(char c) {

@@ -29,6 +29,9 @@ std::string printable(std::string_view text);
 /// `synchronous`. Empty if there is none.
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words);
 
+/// Advice with the nearest word, such as `; did you mean "ring"?`. Empty if there is none.
+std::string word_advice(std::string_view text, const std::vector<std::string>& words);
+
 /// Parses a plain decimal number such as `-12`, `3.5` or `1e-6`. Leading zeros, a plus sign, hexadecimal
 /// numbers, inf and nan are refused: the result is empty.
 std::optional<double> parse_number(std::string_view text);

@@ -32,15 +32,10 @@ std::string child_path(const std::string& parent, std::string_view key) {
   return parent.empty() ? printable(key) : parent + "." + printable(key);
 }
 
-std::string suggestion(std::string_view text, const std::vector<std::string>& words) {
-  const std::string nearest = nearest_word(text, words);
-  return nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest);
-}
-
 /// Advice for an unknown key: the nearest known key. All known keys are listed where they are few, or where
 /// none is near.
 std::string alternatives_to(std::string_view key, const std::vector<std::string>& known) {
-  const std::string nearest = suggestion(key, known);
+  const std::string nearest = word_advice(key, known);
   if (!nearest.empty() && known.size() > kShortList) return nearest;
   return fmt::format("{} (expected one of: {})", nearest, fmt::join(known, ", "));
 }
@@ -173,7 +168,7 @@ std::size_t YamlValue::one_of(const std::vector<std::string>& words) const {
   if (node_->kind != YamlNode::Kind::scalar) expected(what());
   const auto found = std::find(words.begin(), words.end(), node_->text);
   if (found == words.end())
-    refuse(fmt::format("expected {}, got {}{}", what(), got(*node_), suggestion(node_->text, words)));
+    refuse(fmt::format("expected {}, got {}{}", what(), got(*node_), word_advice(node_->text, words)));
   return static_cast<std::size_t>(found - words.begin());
 }
 

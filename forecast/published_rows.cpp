@@ -134,12 +134,10 @@ void check_column(const Scenario& scenario, const Published& published, const Ro
     if (row.number(column)) columns.push_back(column);
   }
   if (std::find(columns.begin(), columns.end(), published.column) != columns.end()) return;
-  const std::string nearest = nearest_word(published.column, columns);
   const std::string place =
       published.point.empty() ? scenario.file.string() : to_string(published.point.front().value.place);
   throw InputError(fmt::format("{}: published: results of this point have no number in a column \"{}\"{}",
-                               place, printable(published.column),
-                               nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
+                               place, printable(published.column), word_advice(published.column, columns)));
 }
 
 }  // namespace

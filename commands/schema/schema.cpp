@@ -34,9 +34,8 @@ FileKind file_kind(const std::string& name, const Keys& keys, Required required)
 const Key& key_named(const Keys& keys, const std::string& name) {
   const auto found = std::ranges::find(keys, name, &Key::name);
   if (found != keys.end()) return *found;
-  const std::string nearest = nearest_word(name, names_of(keys));
-  throw InputError(fmt::format("--table: there is no key \"{}\"{}", printable(name),
-                               nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?"));
+  throw InputError(
+      fmt::format("--table: there is no key \"{}\"{}", printable(name), word_advice(name, names_of(keys))));
 }
 
 /// The keys that only a mapping of this kind has (of kind "all": those that no kind lacks), or those of a

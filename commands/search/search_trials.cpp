@@ -124,11 +124,9 @@ std::string outcome_of(const Row& row, const TrialOptions& options) {
   for (const auto& [column, cell] : row.cells) {
     if (row.number(column)) known.push_back(column);
   }
-  std::string text = fmt::format("{}: expected a column with numbers, got \"{}\"",
-                                 options.smallest ? "--minimise" : "--maximise", options.column);
-  if (const auto nearest = nearest_word(options.column, known); !nearest.empty())
-    text += fmt::format("; did you mean \"{}\"?", nearest);
-  throw InputError(text);
+  throw InputError(fmt::format("{}: expected a column with numbers, got \"{}\"{}",
+                               options.smallest ? "--minimise" : "--maximise", options.column,
+                               word_advice(options.column, known)));
 }
 
 /// Throws InputError with the reason why no evaluation has a value: all settings were refused, the column

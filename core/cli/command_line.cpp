@@ -148,9 +148,7 @@ std::string usage_error(const CLI::App* app, const CLI::Error& error) {
     const std::string word = is_option ? option->substr(0, option->find('=')) : rest.front();
     text = fmt::format("there is no {} \"{}\"", is_option ? "option" : "command", printable(word));
     const bool letter = is_option && !word.starts_with("--");  // no letter is nearer than another
-    const std::string nearest =
-        letter ? "" : nearest_word(word, is_option ? option_names(command) : command_names(command));
-    if (!nearest.empty()) text += fmt::format("; did you mean \"{}\"?", nearest);
+    if (!letter) text += word_advice(word, is_option ? option_names(command) : command_names(command));
   }
   return fmt::format("{}: {} (see --help)\n", app->get_name(), text);
 }
@@ -176,9 +174,8 @@ Option Option::range(double least, double most) const {
 Option Option::one_of(const std::vector<std::string>& words) const {
   const auto check = [words](const std::string& text) -> std::string {
     if (std::ranges::find(words, text) != words.end()) return "";
-    const std::string nearest = nearest_word(text, words);
     return fmt::format("expected one of {}, got \"{}\"{}", fmt::join(words, ", "), printable(text),
-                       nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");
+                       word_advice(text, words));
   };
   return Option(option_->check(CLI::Validator(check, fmt::format("{{{}}}", fmt::join(words, ",")))));
 }

@@ -51,13 +51,21 @@ std::string to_json(const Manifest& manifest) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+/// The text of a value for errors.
+std::string text_of(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 40);
+}
+
+}  // namespace
+
 Manifest read_manifest(std::string_view text, const std::string& file_name) {
   try {
     const Json json = Json::parse(text);
     if (!json.at("seed").is_number_unsigned())
       throw InputError(fmt::format("{}:1:1: seed: expected an integer from 0 to {}, got {}", file_name,
-                                   UINT64_MAX,
-                                   json.at("seed").dump(-1, ' ', false, Json::error_handler_t::replace)));
+                                   UINT64_MAX, text_of(json.at("seed"))));
     return {.version = json.at("version"),
             .scenario = json.at("scenario"),
             .date = json.at("date"),
@@ -91,8 +99,7 @@ int count_of(const Json& json, const char* key, int least, int most, const std::
   const bool fits = value.is_number_integer() && value >= least && value <= most;
   if (!fits)
     throw InputError(fmt::format("{}:1:1: {}: expected an integer from {} to {}, got {}", file.string(), key,
-                                 least, most,
-                                 value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 40)));
+                                 least, most, text_of(value)));
   return value.get<int>();
 }
 

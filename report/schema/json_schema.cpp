@@ -46,12 +46,6 @@ SchemaJson words_of_value(const Key& key) {
   return nullptr;
 }
 
-SchemaJson kinds_of(const Key& key) {
-  SchemaJson kinds = SchemaJson::array();
-  for (const KindKeys& one : key.by_kind()) kinds.push_back(one.kind);
-  return kinds;
-}
-
 /// For each path, the words that its value may be, of all kinds of the mapping; null: something else, too.
 std::map<std::string, SchemaJson> words_by_path(const Keys& top) {
   std::map<std::string, SchemaJson> all;

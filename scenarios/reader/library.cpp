@@ -31,10 +31,8 @@ std::filesystem::path data_file(const YamlValue& name, const std::string& folder
   const auto where = data_folder() / folder;
   const auto file = model_file(where, text);
   if (text.find('/') == std::string::npos && std::filesystem::exists(file, error)) return file;
-  const std::string nearest = nearest_word(text, names_in(where));
   name.refuse(fmt::format("expected a name in {}/ or a path ending in .yaml, got \"{}\"{}", folder,
-                          printable(text),
-                          nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
+                          printable(text), word_advice(text, names_in(where))));
 }
 
 YamlNode command_line_name(const std::string& name) {

@@ -21,6 +21,15 @@ void refuses_or_reads(const Read& read) {
   }
 }
 
+/// Gives `read` the first byte of an input, which names a reader, and the text after it.
+template <class Read>
+int read_by_name(const std::uint8_t* data, std::size_t size, const Read& read) {
+  if (size == 0) return 0;
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  refuses_or_reads([&] { read(data[0], text); });
+  return 0;
+}
+
 /// A file in memory, for what is read by name.
 class MemoryFile {
  public:

@@ -134,10 +134,8 @@ void platform(const std::string& text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  refuses_or_reads([&] {
-    switch (data[0]) {
+  return read_by_name(data, size, [](std::uint8_t name, const std::string& text) {
+    switch (name) {
       case 'b':
         refuses_or_reads([&] { read_nccl_tests(text, "input.txt"); });
         return benchmark(text);
@@ -157,5 +155,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return records(text);
     }
   });
-  return 0;
 }

@@ -100,10 +100,8 @@ void hosts(const std::string& text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  refuses_or_reads([&] {
-    switch (data[0]) {
+  return read_by_name(data, size, [](std::uint8_t name, const std::string& text) {
+    switch (name) {
       case 'j':
         return journal(text);
       case 'c':
@@ -118,5 +116,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return hosts(text);
     }
   });
-  return 0;
 }
