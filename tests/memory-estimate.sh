@@ -14,7 +14,8 @@ runs=0 off=0
 measure() {
   local name=$1 said announced peak line
   shift
-  said=$("$stepcast" run "$@" --dry-run -j 1 2>/dev/null | head -n 1)
+  said=$("$stepcast" run "$@" --dry-run -j 1 2>/dev/null)
+  said=${said%%$'\n'*}
   announced=$(sed -nE 's/.*[ ,]([0-9.]+) ([KMG])iB.*/\1 \2/p' <<<"$said" | awk '{ print $1 * ($2 == "K" ? 1 : $2 == "M" ? 1024 : 1048576) }')
   [ -n "$announced" ] || { echo "$name: no estimate: $said"; return; }
   peak=$(python3 - "$stepcast" run "$@" -j 1 --results-only --draws 1 -o "$work/out" <<'END'

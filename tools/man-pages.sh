@@ -6,14 +6,16 @@ mkdir -p "$2"
 folder=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-version=$("$stepcast" --version | head -n 1)
+version=$("$stepcast" --version)
+version=${version%%$'\n'*}  # not "| head -n 1": stepcast would end with SIGPIPE when head closes the pipe early
 
 # page COMMAND...: help2man calls a program, so that one stands for each command. It prints the help in the form of GNU's.
 page() {
   local name words about
   name=$(IFS=-; echo "stepcast${*:+-}$*")
   words=$(printf ' %q' "$@")
-  about=$("$stepcast" "$@" --help | head -n 1)
+  about=$("$stepcast" "$@" --help)
+  about=${about%%$'\n'*}
   cat >"$work/$name" <<SCRIPT
 #!/bin/bash
 [[ \$1 == --version ]] && echo "$name ${version#* }" && exit
