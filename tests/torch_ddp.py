@@ -2,19 +2,18 @@
 """Runs PyTorch's DistributedDataParallel on 2 CPU ranks over gloo and forecasts its steps before they run.
 
 In one start of both ranks: (1) DDP trains chains of dense layers, of which none is forecast; what it adds to their steps becomes
-a platform file, (2) both ranks capture all networks at once by tools/capture-torch.py, in turns, (3) stepcast forecasts
-every point and the forecast is written with its SHA-256, (4) DDP trains every point in rounds. The training loop is PyTorch's own:
-nothing of stepcast runs in it. Before every run, both ranks train the same network without DDP (without-ddp.csv).
+a platform file. (2) In turns, for each network and batch size, both ranks capture the network at once by tools/capture-torch.py, stepcast
+forecasts its points from this capture, the forecasts are written with their SHA-256, and then DDP trains the points. The training loop is
+PyTorch's own: nothing of stepcast runs in it. Before DDP, both ranks train the same network without it (without-ddp.csv).
 
-The cores of a virtual machine change their speed from minute to minute. Before each capture and each run, both ranks therefore time
-the same small steps, the probe (probes.csv). As in `stepcast validate`, a round of runs counts if its mean probe is within 4 % of the mean
-probe of the captures. If too few of twice as many rounds as wanted do, measured.csv has the nearest ones, the exit code is 3, and the start
-does not count: the forecast was for a pace at which the cores no longer ran. Other rounds are in not-counted.csv. Of the captures, pairs of
-steps count whose elapsed and CPU time agree within 3 %.
+The cores of a virtual machine change their speed within seconds. That is why captures and runs take turns, and why every turn counts: the
+forecast of a point is the median of those of all turns (predicted.csv; forecasts.csv has each), and what it is compared with is the
+median of all steps (measured.csv). Of a capture, those pairs of steps count whose elapsed and CPU time agree within 3 %.
 
 Usage: torch_ddp.py STEPCAST -o FOLDER [--points NETWORK:BATCH:BUCKET_MIB ...]; then
   stepcast compare FOLDER/predicted.csv FOLDER/measured.csv --by point"""
 import argparse
+import copy
 import csv
 import hashlib
 import importlib.util
@@ -96,14 +95,14 @@ def ddp_seconds(elements, norm, caps, repeats=15):
 
     Copies of a network take turns: one without DDP, and one for each bucket size. A step counts from a barrier to the end
     of the slower rank, so that the wait for the other rank, which the forecast has too, is in none of the differences."""
-    def copy(cap):
+    def network_copy(cap):
         torch.manual_seed(1)
         network, width = benchmark_network(elements, norm)
         if cap:
             network = torch.nn.parallel.DistributedDataParallel(network, bucket_cap_mb=cap / 2**20)
         return network, torch.optim.SGD(network.parameters(), lr=1e-6, momentum=0.9), width
 
-    copies = [copy(cap) for cap in (None, *caps)]
+    copies = [network_copy(cap) for cap in (None, *caps)]
     x = torch.rand(64, copies[0][2])
     once = slowest(statistics.median(timed_step(*copies[0][:2], x) for _ in range(5)))  # the same batch on all ranks
     x = torch.rand(max(8, int(64 * 0.02 / once)), copies[0][2])  # steps of about 20 ms
@@ -165,20 +164,15 @@ def without_clocks(trace):
     return statistics.median(trace["step_seconds"]) / statistics.median(map(sum, zip(*samples)))
 
 
-def probe():
-    """The mean of four steps of small-cnn with 4 samples, after four that do not count, on the slower rank, in seconds."""
-    return slowest(statistics.mean(train("small-cnn:4:25", 4, alone=True, warm_up=4)))
+def trace_file(options, network, batch, rank):
+    return os.path.join(options.output, f"{network}-b{batch}-rank{rank}.yaml")
 
 
-def trace_file(options, network, batch, rank, turn):
-    return os.path.join(options.output, f"{network}-b{batch}-rank{rank}-turn{turn}.yaml")
-
-
-def capture(network, batch, turn, options):
+def capture(network, batch, options):
     """Both ranks capture at once."""
     one = settings(network, batch, options)
     capture_torch.ATTEMPTS = 1  # both ranks keep their first pairs: the runs, too, share the machine with whatever else runs
-    one.output = trace_file(options, network, batch, dist.get_rank(), turn)
+    one.output = trace_file(options, network, batch, dist.get_rank())
     dist.barrier()
     capture_torch.capture(one)
     dist.barrier()
@@ -191,22 +185,23 @@ def undisturbed(trace):
 
 
 def join_captures(network, batch, options):
-    """Joins the undisturbed samples of all turns and both ranks in one trace."""
-    traces = []
-    for file in (trace_file(options, network, batch, rank, turn) for turn in range(options.turns) for rank in range(RANKS)):
-        with open(file, encoding="utf-8") as text:
-            traces.append(yaml.safe_load(text))
-        os.remove(file)
-    first = traces[0]
-    first.update(name=f"{network}-b{batch}-2-ranks", ranks=RANKS, flags=list(dict.fromkeys(sum((one.get("flags", []) for one in traces), []))))
-    kept = [undisturbed(one) for one in traces]
+    """Joins the undisturbed samples in one trace: those of rank 0, then as many of rank 1."""
+    ranks = []
+    for rank in range(RANKS):
+        with open(trace_file(options, network, batch, rank), encoding="utf-8") as text:
+            trace = yaml.safe_load(text)
+        ranks.append([(trace, pair) for pair in undisturbed(trace)])
+    samples = [one for rank in ranks for one in rank[:min(map(len, ranks))]]
+    flags = list(dict.fromkeys(flag for trace, _ in samples for flag in trace.get("flags", [])))
+    first = copy.deepcopy(samples[0][0])
+    first.update(name=f"{network}-b{batch}-2-ranks", ranks=RANKS, flags=flags)
     for key in ("step_seconds", "step_cpu_seconds"):
-        first[key] = [float(one[key][i]) for one, pairs in zip(traces, kept) for i in pairs]
-    for layers in zip(*(one["layers"] for one in traces)):
-        for name in set(layers[0]) - {"name", "notes"}:
-            for key in layers[0][name]:
+        first[key] = [float(trace[key][pair]) for trace, pair in samples]
+    for i, layer in enumerate(first["layers"]):
+        for name in set(layer) - {"name", "notes"}:
+            for key in layer[name]:
                 # PyYAML reads a number without a decimal point, such as 2e-05, as a text
-                layers[0][name][key] = [float(layer[name][key][i]) for layer, pairs in zip(layers, kept) for i in pairs]
+                layer[name][key] = [float(trace["layers"][i][name][key][pair]) for trace, pair in samples]
     factor = without_clocks(first)
     for layer in first["layers"]:
         for name in set(layer) - {"name", "notes"}:
@@ -224,30 +219,23 @@ def beside_seconds(name, bucket, beside):
     return float(numpy.dot(beside, [len(hidden), sum(hidden), any(True for _ in network.buffers())]))
 
 
-def forecast(options, beside):
-    """The forecast of every point, written before any of them runs. `beside`: as of measure_links."""
-    rows = []
-    for point in options.points:
-        network, batch, bucket = point.split(":")
-        folder, scenario = os.path.join(options.output, "forecast"), os.path.join(options.output, "forecast.yaml")
-        with open(scenario, "w", encoding="utf-8") as file:
-            yaml.safe_dump({
-                "name": "torch-ddp", "description": f"DistributedDataParallel over gloo: {point}",
-                "model": network, "trace": os.path.join(options.output, f"{network}-b{batch}.yaml"),
-                "platform": os.path.join(options.output, "platform.yaml"), "batch_per_worker": int(batch),
-                "strategy": {"kind": "synchronous", "all_reduce": "ring", "bucket": f"{bucket} MiB", "first_bucket": "1 MiB",
-                             "overlap": True, "step_overhead": f"{1e6 * beside_seconds(network, float(bucket), beside):.4g} us"},
-                "noise": {"jitter": "trace"}, "uncertainty": "none", "simulation": {"steps": 40, "seed": 1},
-                "sweep": {"workers": [RANKS]}}, file, sort_keys=False)
-        subprocess.run([options.stepcast, "run", scenario, "--results-only", "-o", folder], check=True, stdout=subprocess.DEVNULL,
-                       env={**os.environ, "STEPCAST_DATA": ROOT})
-        with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
-            row = next(csv.DictReader(line for line in file if not line.startswith("#")))
-        rows.append(f"{point},{row['step_seconds']}\n")
-    text = "point,step_seconds\n" + "".join(rows)
-    with open(os.path.join(options.output, "predicted.csv"), "w", encoding="utf-8") as file:
-        file.write(text)
-    print("forecast frozen, SHA-256", hashlib.sha256(text.encode()).hexdigest(), flush=True)
+def forecast(point, beside, options):
+    """The forecast of a point's step in seconds, from the trace that was captured just before. `beside`: as of measure_links."""
+    network, batch, bucket = point.split(":")
+    folder, scenario = os.path.join(options.output, "forecast"), os.path.join(options.output, "forecast.yaml")
+    with open(scenario, "w", encoding="utf-8") as file:
+        yaml.safe_dump({
+            "name": "torch-ddp", "description": f"DistributedDataParallel over gloo: {point}",
+            "model": network, "trace": os.path.join(options.output, f"{network}-b{batch}.yaml"),
+            "platform": os.path.join(options.output, "platform.yaml"), "batch_per_worker": int(batch),
+            "strategy": {"kind": "synchronous", "all_reduce": "ring", "bucket": f"{bucket} MiB", "first_bucket": "1 MiB",
+                         "overlap": True, "step_overhead": f"{1e6 * beside_seconds(network, float(bucket), beside):.4g} us"},
+            "noise": {"jitter": "trace"}, "uncertainty": "none", "simulation": {"steps": 40, "seed": 1},
+            "sweep": {"workers": [RANKS]}}, file, sort_keys=False)
+    subprocess.run([options.stepcast, "run", scenario, "--results-only", "-o", folder], check=True, stdout=subprocess.DEVNULL,
+                   env={**os.environ, "STEPCAST_DATA": ROOT})
+    with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
+        return float(next(csv.DictReader(line for line in file if not line.startswith("#")))["step_seconds"])
 
 
 def train(point, steps, alone=False, warm_up=3):
@@ -271,34 +259,37 @@ def train(point, steps, alone=False, warm_up=3):
     return seconds
 
 
-def run_round(turn, options):
-    """The rows of one round, with and without DDP, and its mean probe."""
-    ddp, alone, probes = [], [], []
-    for point in options.points:
-        probes.append(probe())
-        alone += [f"{point},{turn},{one:.6g}\n" for one in train(point, options.run_steps, alone=True)]
-        ddp += [f"{point},{turn},{one:.6g}\n" for one in train(point, options.run_steps)]
-    return ddp, alone, statistics.mean(probes)
+def step_lines(point, number, seconds):
+    return "".join(f"{point},{number},{one:.6g}\n" for one in seconds)
 
 
-def at_pace(rounds, pace):
-    """How many rounds have a mean probe within 4 % of that of the captures."""
-    return sum(abs(mean / pace - 1) <= 0.04 for *_, mean in rounds)
+def run_turn(turn, network, batch, beside, options):
+    """Captures a network, forecasts its points from the capture and trains them. Returns the forecasts in seconds by point (on rank 0)."""
+    points = [point for point in options.points if point.startswith(f"{network}:{batch}:")]
+    capture(network, int(batch), options)
+    forecasts, files = {}, dict.fromkeys(("without-ddp.csv", "measured.csv"), "")
+    if dist.get_rank() == 0:
+        join_captures(network, batch, options)
+        forecasts = {point: forecast(point, beside, options) for point in points}
+        text = "".join(step_lines(point, turn, [seconds]) for point, seconds in forecasts.items())
+        append(options, "forecasts.csv", text)
+        print(f"turn {turn}, {network}:{batch}: forecast frozen, SHA-256 {hashlib.sha256(text.encode()).hexdigest()}", flush=True)
+    for point in points:
+        for file in files:
+            files[file] += step_lines(point, turn, train(point, options.run_steps, alone=file == "without-ddp.csv"))
+    if dist.get_rank() == 0:
+        for file, text in files.items():
+            append(options, file, text)
+    return forecasts
 
 
-def write_rounds(rounds, pace, options):
-    """Writes all rounds; those that count are `options.rounds` whose probes are nearest to `pace`."""
-    nearest = sorted(range(len(rounds)), key=lambda turn: abs(math.log(rounds[turn][2] / pace)))[:options.rounds]
-    header = "point,round,step_seconds\n"
-    files = {"probes.csv": [f"round,counts,mean_probe_seconds\ncaptures,,{pace:.6g}\n"], "measured.csv": [header], "without-ddp.csv": [header],
-             "not-counted.csv": [header]}
-    for turn, (ddp, alone, mean) in enumerate(rounds):
-        files["probes.csv"].append(f"{turn},{turn in nearest:d},{mean:.6g}\n")
-        files["measured.csv" if turn in nearest else "not-counted.csv"] += ddp
-        files["without-ddp.csv"] += alone
-    for name, lines in files.items():
-        with open(os.path.join(options.output, name), "w", encoding="utf-8") as file:
-            file.writelines(lines)
+HEADERS = {"predicted.csv": "point,step_seconds\n",
+           **dict.fromkeys(("forecasts.csv", "measured.csv", "without-ddp.csv"), "point,turn,step_seconds\n")}
+
+
+def append(options, name, text):
+    with open(os.path.join(options.output, name), "a", encoding="utf-8") as file:
+        file.write(text)
 
 
 def rank_main(options):
@@ -309,28 +300,12 @@ def rank_main(options):
     torch.set_flush_denormal(True)
     dist.init_process_group("gloo", init_method="env://", rank=rank, world_size=RANKS)
     beside = measure_links(options.output)
-    captured, probes = list(dict.fromkeys(tuple(point.split(":")[:2]) for point in options.points)), []
+    captured, forecasts = list(dict.fromkeys(tuple(point.split(":")[:2]) for point in options.points)), {}
     for turn in range(options.turns):
         for network, batch in captured:
-            probes.append(probe())
-            capture(network, int(batch), turn, options)
-    pace, rounds = statistics.mean(probes), []
-    if rank == 0:
-        for network, batch in captured:
-            join_captures(network, batch, options)
-        forecast(options, beside)
-    dist.barrier()
-    while len(rounds) < 2 * options.rounds and at_pace(rounds, pace) < options.rounds:
-        rounds.append(run_round(len(rounds), options))
-        if rank == 0:
-            write_rounds(rounds, pace, options)
-            print(f"round {len(rounds)}: probe {rounds[-1][2] / pace:.3f} of that of the captures", flush=True)
-    if at_pace(rounds, pace) < options.rounds:
-        if rank == 0:
-            print(f"this start does not count: {at_pace(rounds, pace)} of {len(rounds)} rounds ran at the pace of the captures,"
-                  f" {options.rounds} are wanted", flush=True)
-        return 3
-    return 0
+            for point, seconds in run_turn(turn, network, batch, beside, options).items():
+                forecasts.setdefault(point, []).append(seconds)
+    append(options, "predicted.csv", "".join(f"{point},{statistics.median(all_turns):.6g}\n" for point, all_turns in forecasts.items()))
 
 
 def main():
@@ -338,14 +313,17 @@ def main():
     parser.add_argument("stepcast", type=os.path.abspath)
     parser.add_argument("-o", "--output", required=True, type=os.path.abspath)
     parser.add_argument("--points", nargs="+", default=POINTS, help="NETWORK:BATCH:BUCKET_MIB")
-    parser.add_argument("--turns", type=int, default=7, help="captures of each network")
     parser.add_argument("--steps", type=int, default=5, help="pairs of steps of a capture")
     parser.add_argument("--run-steps", type=int, default=12, help="steps of a run that count")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds that count, of at most twice as many")
+    parser.add_argument("--turns", type=int, default=7, help="captures and runs of each network")
     options = parser.parse_args()
     if "RANK" in os.environ:
-        return rank_main(options)
+        rank_main(options)
+        return 0
     os.makedirs(options.output, exist_ok=True)
+    for name, header in HEADERS.items():
+        with open(os.path.join(options.output, name), "w", encoding="utf-8") as file:
+            file.write(header)
     environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(20_000 + os.getpid() % 20_000), "GLOO_SOCKET_IFNAME": "lo"}
     ranks = [subprocess.Popen([sys.executable, *sys.argv], env={**environment, "RANK": str(rank)}) for rank in range(RANKS)]
     codes = [rank.wait() for rank in ranks]
