@@ -291,6 +291,8 @@ std::vector<std::string> measured_files(const Validation& validation) {
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const NetworkVariant& variant = validation.variants[i];
     names.insert(trace_file("", variant).string());
+    if (const std::string& parts = validation.partitions[i]; !parts.empty())
+      names.insert(shard_trace_file("", variant, parts).string());
     if (validation.compresses[i]) names.insert(compression_file("", variant.model).string());
   }
   return {names.begin(), names.end()};

@@ -248,3 +248,20 @@ TEST_CASE("a point that cannot be run for real is refused before anything is mea
          "compressed gradients need all_reduce: ring");
   refuse("{kind: filter_parallel, ways: 2}", "simulated only");
 }
+
+TEST_CASE("an earlier validation must have the traces of a partition's parts", "[validate]") {
+  const Measured measured(
+      "name: parts\nmodel: small-mesh\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
+      "batch_per_worker: 4\nworkers: 2\nstrategy: {kind: spatial, split: 2}\n",
+      {}, 2);
+  const std::filesystem::path& earlier = measured.folder.path();
+  const std::vector<std::string> files = measured_files(measured.validation);
+  REQUIRE(files.size() == 3);  // links, the whole network and a part
+  for (const std::string& file : files) {
+    if (std::filesystem::exists(earlier / file)) continue;
+    REQUIRE_THROWS_WITH(check_earlier(measured.validation, earlier),
+                        Catch::Contains("--measured-in: expected") && Catch::Contains(file));
+    write_atomically(earlier / file, "");
+  }
+  CHECK_NOTHROW(check_earlier(measured.validation, earlier));
+}
