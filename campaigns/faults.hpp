@@ -47,7 +47,8 @@ struct Faults {
   Seconds repair;     ///< time until the node, or a replacement, is available
   Seconds restart;    ///< time from then until it trains again
   FailureResponse response = FailureResponse::restart;
-  Seconds exchange;  ///< shrink: time between two contributions of a worker; a failure loses the unsent one
+  /// shrink: time between two contributions of a worker; a failure loses the one that has not been sent.
+  Seconds exchange;
   Checkpoints checkpoints;
   SlowPeriods slow;
   std::vector<LinkFault> links;
@@ -79,7 +80,7 @@ struct TrainingTime {
 /// (speed 1 / factor); asynchronous workers do not (speed 1 - share (1 - 1 / factor)).
 ///
 /// Links that fail slow the work; if several have failed, the slowest counts. Links that cut nodes off act as
-/// the failure of these nodes until the links are repaired, with `restart` as time on top.
+/// the failure of these nodes until the links are repaired; the training needs `restart` in addition.
 TrainingTime training_time(const Faults& faults, int draw);
 
 /// Means over draws 0 .. draws - 1. @param totals  receives the total time of each draw [s]

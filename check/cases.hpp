@@ -35,7 +35,7 @@ Layer up_sample_layer(Shape input, std::vector<std::int64_t> factors);
 Layer reshape_layer(Shape input, Shape output);
 
 /// A batch norm, and a term that is added to its output before a ReLU. The outputs, with the term and without
-/// it, are further from zero than rounding takes them, so that the ReLU has the same mask at every precision.
+/// it, are further from zero than the rounding error, so that the ReLU has the same mask at every precision.
 struct NormBeforeRelu {
   Case norm;
   Array term;

@@ -105,7 +105,7 @@ std::vector<std::pair<std::string, Key>> keys_with_paths(const Keys& keys);
 enum class Required { all, in_lists };
 
 /// All errors of a mapping by its table of keys, in file order: unknown and missing keys, wrong types,
-/// numbers out of range, unknown words. What several keys say together is left to the readers.
+/// numbers out of range, unknown words. The readers check rules that concern several keys.
 std::vector<std::string> key_errors(const YamlValue& value, const Keys& keys, Required required);
 
 }  // namespace stepcast

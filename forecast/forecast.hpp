@@ -72,13 +72,14 @@ struct Simulations {
   /// [draw][assumption], in [0, 1); one draw if there are no assumptions.
   std::vector<std::vector<double>> inputs;
   std::vector<std::vector<double>> calibrated;  ///< [draw][calibration]: the calibrated value
-  std::vector<std::vector<double>> reached;     ///< [draw][calibration]: the figure that this value gives
-  std::vector<std::vector<Row>> rows;           ///< [draw][point]
+  /// [draw][calibration]: the column's value with the calibrated input.
+  std::vector<std::vector<double>> reached;
+  std::vector<std::vector<Row>> rows;  ///< [draw][point]
   /// [point], with all assumptions in the middle of their ranges.
   std::vector<std::map<Doubled, Row>> doubled;
   std::vector<std::map<Without, Row>> without;  ///< [point], likewise; only kinds of noise that the point has
-  /// [point][sample]: log(measured step / forecast step) by what the model itself gets wrong; empty without
-  /// the term (forecast/discrepancy.hpp).
+  /// [point][sample]: log(measured step / forecast step), the error of the model itself; empty without the
+  /// discrepancy term (forecast/discrepancy.hpp).
   std::vector<std::vector<double>> log_errors;
   std::map<std::size_t, std::size_t> scaling_base;  ///< by point: the point that its speed-up starts from
   /// By point: why at least one of its simulations failed. Such a point has no row in any draw.

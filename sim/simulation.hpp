@@ -114,7 +114,8 @@ struct SimulationResult {
   Timeline timeline;
 };
 
-/// Runs the program of every worker on the simulated cluster. A process can make one call (see Engine).
+/// Runs the program of every worker on the simulated cluster. A process can have one engine that starts flows
+/// at a time, so calls must not overlap (see Engine).
 /// @throws std::logic_error if the programs deadlock
 SimulationResult simulate(const Simulation& simulation);
 

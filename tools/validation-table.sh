@@ -145,8 +145,8 @@ tools/fill-table.sh "$page" launches "$table"
   echo "|---|---|---|---|---|---|"
   in_short "kernels run, messages go through shared memory" 'memory-*'
   in_short "kernels run, messages go through MPI" 'mpi-memory-*'
-  in_short "kernels run on four ranks with a quota of 0.45 of a core each" 'quota-*'
-  in_short "ranks sleep for the times of their layers, in small clusters" 'netcluster-*'
+  in_short "kernels run on four ranks with a CPU quota of 0.45 cores each" 'quota-*'
+  in_short "ranks sleep for the times of their layers instead of computing, on emulated networks" 'netcluster-*'
 } >"$table"
 tools/fill-table.sh "$page" real-runs "$table"
 tools/readme-summary.py

@@ -86,9 +86,9 @@ struct PointSimulation {
   Experiment experiment;
 };
 
-/// Adds a simulation and, for asynchronous workers, the same with other start dates. The start dates of such
-/// workers decide for hundreds of steps how their messages contend, and a real run is one of many possible.
-/// So the forecast is the mean over several start dates, with the same noise.
+/// Adds a simulation and, for asynchronous workers, the same with other start dates. For hundreds of
+/// steps the start dates decide which messages meet on a link, and a real run has only one of many possible
+/// sets of start dates. So the forecast is the mean over several sets, with the same noise.
 void add_start_variants(const PointSimulation& one, std::vector<PointSimulation>& all) {
   constexpr int kStarts = 12;
   const bool several = one.experiment.plan.asynchronous && one.experiment.noise.start_spread > 0;

@@ -166,10 +166,12 @@ class Backend {
 
   virtual std::string library() const = 0;  ///< name and version, such as "oneDNN 2.6.3"
   virtual std::string device() const = 0;   ///< name of the processor or GPU
-  /// Whether layers run in fewer kernels than they are: a batch norm computes the ReLU after it
+  /// Whether the backend computes several layers in one kernel: a batch norm computes the ReLU after it
   /// (FusedNorm), and one call updates the parameters of all layers.
   virtual bool fuses() const { return false; }
-  /// Null if each layer converts for itself, or none does. Empty layers are null. They outlive the group.
+  /// A group that converts the weights of all layers together. Returns null if layers convert by themselves
+  /// or need no conversion.
+  /// @param layers  a null entry stands for a layer that computes nothing; the layers must outlive the group
   virtual std::unique_ptr<LayerGroup> make_group(const std::vector<LayerKernel*>& /*layers*/) {
     return nullptr;
   }

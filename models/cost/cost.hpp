@@ -14,7 +14,8 @@ namespace stepcast {
 std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choice = {});
 
 /// Arrays of the parameters' size, with 4 bytes per element, that the chosen optimizer's step reads and
-/// writes. In half precision it writes the weights that products read, too, unless autocast does.
+/// writes. In half precision it also writes the half-precision copy of the weights, unless autocast makes
+/// that copy.
 double update_arrays(const KernelChoice& choice);
 
 /// Work of the forward pass of one sample.

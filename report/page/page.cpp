@@ -86,7 +86,8 @@ std::string efficiency_at(const Row& row) {
   return fmt::format("the efficiency is {} at {}", percent(value(row, "efficiency")), workers_of(row));
 }
 
-/// " (100 % at 4, below 80 % from 16 on)": the row that the efficiency compares with, and where it is lost.
+/// " (100 % at 4, below 80 % from 16 on)": the row that the efficiency compares with, and the
+/// number of workers from which on it is below 80 %.
 std::string efficiency_range(const std::vector<const Row*>& rows) {
   const auto low =
       std::ranges::find_if(rows, [](const Row* row) { return value(*row, "efficiency") < kGoodEfficiency; });

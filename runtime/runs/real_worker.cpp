@@ -103,7 +103,8 @@ Pending RealWorker::start_pause(Seconds duration) {
 Pending RealWorker::start_load(Bytes input) {
   if (world_.input == nullptr) return done();
   auto operation = std::make_shared<RealOperation>();
-  // The run ends only when its loads have ended, so that `completions` outlives them and this worker may not.
+  // A run ends only when its loads have ended, so `completions` outlives the loads. This worker may be
+  // destroyed before them.
   world_.input->start(static_cast<std::int64_t>(std::ceil(input.value)),
                       [operation, &completions = world_.completions](std::exception_ptr error) {
                         operation->error = std::move(error);
@@ -314,7 +315,7 @@ RealRun run_program(RealWorld& world, int run) {
     operation->complete();
   }
   if (program.done() && program.error()) {
-    // Before anything waits, because other ranks may never answer: who watches the ranks then ends them.
+    // Before anything waits, because other ranks may never answer: the launcher then ends all ranks.
     if (world.on_failure) world.on_failure(program.error());
     std::rethrow_exception(program.error());
   }

@@ -16,7 +16,7 @@ namespace stepcast {
 
 class CoreToCoreLatency;
 
-/// Non-blocking byte streams of floats between every pair of ranks of a run, like gloo's transport pairs. The
+/// Non-blocking streams of floats between every pair of ranks of a run, like gloo's transport pairs. The
 /// floats of one pair arrive in the order in which they were sent. Only `wait` blocks, so one thread can
 /// serve all peers. The class is abstract because a run uses either shared memory or TCP sockets.
 class Transport {

@@ -180,13 +180,14 @@ bool is_uneven(const CollectiveLoad& traffic, const CollectiveLoad::One& one) {
   return !bandwidths.scaled_evenly() || unevenness(*one.pattern, bandwidths) > kUneven;
 }
 
-/// True if collectives that run at the same time are known to be within 1 % of every message when they are
-/// coupled round by round.
+/// True if one flow for each round is known to give a time within 1 % of a simulation of every message,
+/// although collectives run at the same time.
 bool close_when_concurrent(const CollectiveLoad& traffic, int segments) {
   std::map<const Pattern*, bool> even;
   return std::ranges::all_of(traffic.collectives, [&](const CollectiveLoad::One& one) {
     const auto [found, is_new] = even.try_emplace(one.pattern, false);
-    // In a round of a tree not all ranks are active, and its edges do not use bandwidth that others leave.
+    // In a round of a tree not all ranks are active, and the active edges do not use the bandwidth of the
+    // idle ones.
     if (is_new) found->second = all_ranks_take_part(*one.schedule) && !is_uneven(traffic, one);
     const bool several_rounds = std::ranges::any_of(
         one.schedule->phases, [&](const Phase& phase) { return phase.rounds > segments; });

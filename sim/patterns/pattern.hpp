@@ -59,8 +59,9 @@ double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths);
 double least_seconds(const Pattern& pattern, Bytes buffer);
 
 /// Lower bound of the duration of a pattern [s], whatever other traffic there is. For several groups side by
-/// side it is the bound of the fastest group, as if groups shared no links. For one group of many ranks on a
-/// platform without modified links it is the duration in lock step, which is within 1 % of the true one.
+/// side it is the bound of the fastest group, as if groups shared no links. For a single large group on
+/// unmodified links, it is the duration if all ranks enter each round together, which is within 1 % of the
+/// exact duration.
 double lower_bound_seconds(const Pattern& pattern, Bytes buffer, const LinkBandwidths& bandwidths);
 
 }  // namespace stepcast

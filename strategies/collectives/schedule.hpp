@@ -24,7 +24,9 @@ struct Edge {
 };
 
 /// Rounds with the same edges. In its k-th active round an edge moves `unit x chunks` consecutive parts, from
-/// part `base + unit x ((chunk + offset + k x step) mod modulus)` on.
+/// part `base + unit x ((chunk + offset + k x step) mod modulus)` on. Example, the reduce-scatter of a ring
+/// of 4 ranks: the edge from rank r to r + 1 has chunk r; with modulus 4, offset 0 and step -1, rank r sends
+/// part r in round 0 and part (r - 1) mod 4 in round 1.
 struct Phase {
   std::shared_ptr<const std::vector<Edge>> edges;
   int rounds = 1;  ///< rounds of the phase; an edge is active in rounds delay .. delay + active - 1

@@ -192,8 +192,8 @@ void add_bucket_copies(const Workload& workload, Plan& plan, SynchronousRun& run
   }
 }
 
-/// Adds a collective without content that ends when the hosts have done their work on a step: the work of one
-/// worker, times the workers of the fullest server.
+/// Adds an empty collective (a barrier) that ends when the hosts have done their work on a step: the work of
+/// one worker, times the workers of the fullest server.
 void add_host_work(const Platform& platform, Plan& plan, SynchronousRun& run) {
   if (run.options.host_work.value == 0) return;
   std::map<int, int> workers;  // by server

@@ -111,8 +111,8 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory);
 constexpr const char* kRecomputedDropout =
     "recomputation of dropout, which would drop other elements the second time";
 
-/// If kernels cannot compute the parts of a division, makes it one that ranks of one process compute as one
-/// network (ModelPartition::Form::group).
+/// If no kernels exist for the parts of a division, lets the ranks of one process train the undivided network
+/// together (ModelPartition::Form::group), which only ranks of one process can do.
 /// @param problem  reason why the group computes other values than one rank would; empty if it does not
 void allow_one_network(const GroupPlan& groups, const Model& model, const std::string& problem,
                        ModelPartition& sharing);

@@ -53,13 +53,13 @@ __global__ void add_bias_kernel(const T* x, T* y, const float* bias, Index packs
   }
 }
 
-/// One side of a box, with its strides in source and target.
+/// One dimension of a box, with its strides in source and target.
 struct Side {
   std::int64_t size, from_stride, to_stride;
 };
 
-/// The box's sides, outermost in the target's memory first, so that neighbouring threads write neighbouring
-/// elements. Two sides that both arrays hold like one become one.
+/// The box's dimensions, outermost in the target's memory first, so that neighbouring threads write
+/// neighbouring elements. Merges two dimensions that are contiguous in both arrays.
 std::vector<Side> sides_of(const Move& move) {
   std::vector<Side> all, merged;
   for (std::size_t d = 0; d < kMoveDims; ++d) {
@@ -126,8 +126,8 @@ struct Transposition {
 };
 
 /// Moves a tile of 64 x 64 elements a block, by shared memory: whole rows of the tile are read, and whole
-/// columns are written. A thread loads all its elements before it stores the first, so that the loads wait
-/// together.
+/// columns are written. A thread loads all its elements before it stores the first, so that its loads
+/// overlap (memory-level parallelism).
 template <class From, class To>
 __global__ void transpose_tiles(Transposition t, const From* from, To* to) {
   constexpr int kPad = 4 / sizeof(To);  // puts the elements of a column into different banks

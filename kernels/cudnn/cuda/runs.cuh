@@ -9,7 +9,7 @@
 /// perhaps `line(o)` with those of a line, of type Line, which are loaded together with the elements.
 ///
 /// A thread loads runs of W neighbouring elements, 16 bytes where the arrays allow it, and several runs
-/// before it uses the first: a GPU reaches its bandwidth with about 40 KiB under way per multiprocessor. It
+/// before it uses the first: a GPU reaches its bandwidth with about 40 KiB in flight per multiprocessor. It
 /// divides only before its first element.
 namespace stepcast::cudnn {
 namespace {
