@@ -52,6 +52,20 @@ void shared_flows(benchmark::State& state) {
 }
 BENCHMARK(shared_flows)->Arg(1000)->Arg(16000)->Unit(benchmark::kMillisecond);
 
+/// Flows over six links each, such as those of a fat tree and of nodes with several devices.
+void flows_over_six_links(benchmark::State& state) {
+  const auto count = static_cast<int>(state.range(0));
+  BottleneckSharing links(engine(), kLinks, [](int) { return BytesPerSecond{1e9}; });
+  for (auto _ : state) {
+    for (int i = 0; i < count; ++i)
+      links.start_flow({i % 256, 256 + i % 256, 512 + i % 64, 576 + i % 48, 640 + i % 64, 704 + i % 16},
+                       {1e6}, [] {});
+    engine().run();
+  }
+  state.SetItemsProcessed(state.iterations() * count);
+}
+BENCHMARK(flows_over_six_links)->Arg(1000)->Arg(16000)->Unit(benchmark::kMillisecond);
+
 /// Flows that share links, with SimGrid's max-min sharing.
 void max_min_flows(benchmark::State& state) {
   const auto count = static_cast<int>(state.range(0));

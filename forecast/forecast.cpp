@@ -48,9 +48,11 @@ std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& option
       if (may_change(scenario, what)) jobs.push_back({point, 0, Doubled::none, what});
     }
   }
+  // Most sweeps name the largest point last. It comes first here, so that no process idles for long at the
+  // end.
   for (std::size_t draw = 1; draw < draws; ++draw) {
-    for (const std::size_t point : options.points) {
-      if (!options.failed.contains(point)) jobs.push_back({point, draw});
+    for (auto point = options.points.rbegin(); point != options.points.rend(); ++point) {
+      if (!options.failed.contains(*point)) jobs.push_back({*point, draw});
     }
   }
   return jobs;

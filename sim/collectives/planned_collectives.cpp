@@ -126,14 +126,25 @@ PlannedCollectives::PlannedCollectives(const Simulation& simulation, const Topol
       planner_(std::make_unique<SimNetwork>(simulation.bandwidths, Fidelity::coupled)) {
   const Plan& plan = *simulation.plan;
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) choose(i);
-  folding_ = chosen_folding(traffic(), budget, [&] { return single_messages(plan, placement_); });
+  choose_simulation(budget);
+}
+
+void PlannedCollectives::choose_simulation(ComputeBudget budget) {
+  const Plan& plan = *simulation_.plan;
+  joint_.clear();
+  folding_ = {};
+  const CollectiveLoad all = traffic();
+  folding_ = chosen_folding(all, budget, [&] {
+    if (!symmetric_) symmetric_ = workers_symmetric(all, single_messages(plan, placement_));
+    return *symmetric_;
+  });
   const auto folded = folded_ranks(plan);
   for (const Communicator& communicator : plan.communicators) {
     const bool any = std::ranges::any_of(communicator.ranks, [&](RankId rank) { return folded[rank]; });
     joint_.push_back(any && folding_.folds);
   }
   fidelity_ = choose_fidelity(traffic(), budget);
-  network_ = std::make_unique<SimNetwork>(simulation.bandwidths, fidelity_.fidelity, fidelity_.sharing);
+  network_ = std::make_unique<SimNetwork>(simulation_.bandwidths, fidelity_.fidelity, fidelity_.sharing);
   if (plan.channels.empty() && !plan.asynchronous && !plan.assigns_work_by_message)
     network_->use_patterns_only(
         std::ranges::all_of(plan.communicators, [](const Communicator& one) { return one.in_flight == 1; }));
@@ -243,6 +254,7 @@ void PlannedCollectives::add_patterns() {
 }
 
 void PlannedCollectives::add_loads() {
+  loads_.clear();
   for (std::size_t i = 0; i < simulation_.plan->roles.size(); ++i) {
     const Role& role = simulation_.plan->roles[i];
     if (!role.training) continue;
@@ -255,6 +267,7 @@ void PlannedCollectives::add_loads() {
 }
 
 void PlannedCollectives::add_channels() {
+  channels_.clear();
   Placement placement = placement_;
   if (!placement.platform->local_program_costs.empty()) {
     auto of_programs = std::make_unique<Platform>(*placement.platform);

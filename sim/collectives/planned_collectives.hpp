@@ -34,6 +34,9 @@ class PlannedCollectives {
   PlannedCollectives(const Simulation& simulation, const Topology& topology,
                      ComputeBudget budget = ComputeBudget::small);
 
+  /// Chooses fidelity and folding anew, for another budget of time. Schedules and durations stay.
+  void choose_simulation(ComputeBudget budget);
+
   SimNetwork& network() { return *network_; }
   std::int64_t routes() const { return planner_->routes() + network_->routes(); }
   /// True if all groups of a communicator are simulated as one pattern.
@@ -85,6 +88,7 @@ class PlannedCollectives {
   std::map<const Schedule*, std::map<CommunicatorId, PatternId>> planned_;
   std::map<std::pair<RoleId, int>, PatternId> loads_;        ///< pattern by role and member
   std::map<std::pair<RoleId, RoleId>, PatternId> channels_;  ///< pattern by sending and receiving role
+  std::optional<bool> symmetric_;  ///< whether workers_symmetric, once that is known
   UsedFolding folding_;
   ChosenFidelity fidelity_;
 };

@@ -16,6 +16,7 @@ class Heap {
  public:
   bool empty() const { return items_.empty(); }
   const Item& top() const { return items_.front(); }
+  void clear() { items_.clear(); }
 
   void push(const Item& item) {
     std::size_t at = items_.size();
@@ -64,10 +65,14 @@ class MonotoneRun {
 
   void push(const Item& item) { items_.push_back(item); }
 
+  void clear() {
+    items_.clear();
+    first_ = 0;
+  }
+
   void pop_front() {
     if (++first_ == items_.size()) {
-      items_.clear();
-      first_ = 0;
+      clear();
     } else if (first_ >= kLongHead && 2 * first_ >= items_.size()) {
       items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
       first_ = 0;
@@ -91,6 +96,11 @@ class MonotoneQueue {
   const Item& top() const { return top_is_in_run() ? run_.front() : heap_.top(); }
   /// Prefetch hint: roughly the `count`-th item behind the top.
   const Item& ahead(std::size_t count) const { return run_.empty() ? heap_.top() : run_.ahead(count); }
+
+  void clear() {
+    run_.clear();
+    heap_.clear();
+  }
 
   void push(const Item& item) {
     if (run_.empty() || !item.before(run_.back())) {

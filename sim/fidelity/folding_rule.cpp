@@ -171,19 +171,15 @@ class ColourRefinement {
   Colour kinds_ = 0;
 };
 
-/// True if the workers of each role are proven symmetric: all of them do everything at the same dates, so one
-/// program may stand for them.
-///
-/// The proof is colour refinement. Workers, groups, transfers and links start with a colour given by their
-/// own properties; two of the same colour are separated when their neighbours' colours differ, until nothing
-/// changes. With max-min fair sharing all flows of a colour have the same rate, because the sharing is unique
-/// and averaging the rates over a colour gives a max-min sharing too; so they end together. False if jitter
-/// makes workers differ, or if 100 rounds of refinement prove nothing.
+}  // namespace
+
 bool workers_symmetric(const CollectiveLoad& traffic, const std::vector<SingleMessages>& single_messages) {
   ColourRefinement refinement(traffic);
   for (const SingleMessages& one : single_messages) refinement.add(one);
   return refinement.roles_stay_uniform();
 }
+
+namespace {
 
 /// True if workers of a role form several groups of a communicator or exchange single messages.
 bool has_groups(const CollectiveLoad& traffic) {
@@ -202,13 +198,13 @@ bool has_groups(const CollectiveLoad& traffic) {
 }  // namespace
 
 UsedFolding chosen_folding(const CollectiveLoad& traffic, ComputeBudget budget,
-                           const std::function<std::vector<SingleMessages>()>& single_messages) {
+                           const std::function<bool()>& symmetric) {
   const Simulation& simulation = traffic.simulation;
   if (simulation.fold == Folding::never) return {.folds = false};
   if (simulation.plan->asynchronous || !has_groups(traffic)) return {.folds = true};
   const Noise& noise = simulation.noise;
   const bool jitters = noise.jitter != Noise::Jitter::none || noise.has_stragglers();
-  if (!jitters && workers_symmetric(traffic, single_messages())) return {.folds = true};
+  if (!jitters && symmetric()) return {.folds = true};
   if (simulation.fold == Folding::automatic && simulation.fidelity == Fidelity::message)
     return {.folds = false};
   const bool cheap = simulation.fidelity == Fidelity::coupled || simulation.fidelity == Fidelity::fluid;

@@ -250,6 +250,17 @@ void BottleneckSharing::close_gaps(int at) {
   flows.resize(kept);
 }
 
+/// Prefetches what the bottlenecks of the flows behind `slot` are computed from, where the link does not keep
+/// it: first the flow, later its hops.
+void BottleneckSharing::prefetch_routes(const std::vector<LinkFlow>& flows, std::size_t slot) const {
+  const auto routed = [&](std::size_t ahead) {
+    const LinkFlow& one = flows[std::min(slot + ahead, flows.size() - 1)];
+    return one.flow != kNoFlow && one.place == LinkFlow::many ? &pool_[one.flow] : nullptr;
+  };
+  if (const Flow* far = routed(2 * kLookahead)) __builtin_prefetch(far);
+  if (const Flow* near = routed(kLookahead)) __builtin_prefetch(near->hops.begin());
+}
+
 /// Lets the flows of a link choose their bottlenecks again.
 void BottleneckSharing::reassign_bottlenecks(int at) {
   Queue& changed = queue(at);
@@ -257,6 +268,7 @@ void BottleneckSharing::reassign_bottlenecks(int at) {
   changed.departed = 0;
   if (changed.flows.size() > kMaxSlotsPerFlow * changed.count) close_gaps(at);
   for (std::size_t slot = 0; slot < changed.flows.size(); ++slot) {
+    prefetch_routes(changed.flows, slot);
     const LinkFlow link_flow = changed.flows[slot];
     if (link_flow.flow == kNoFlow) continue;
     const int better = bottleneck_of(link_flow, at);

@@ -139,6 +139,7 @@ class BottleneckSharing {
   void end_at_once(std::uint32_t flow);
   bool is_stale(const Entry& place) const { return pool_[place.flow].sequence != place.sequence; }
   void prefetch_next(const MonotoneQueue<Entry>& entries) const;
+  void prefetch_routes(const std::vector<LinkFlow>& flows, std::size_t slot) const;
   std::uint32_t free_flow();
 
   Engine& engine_;

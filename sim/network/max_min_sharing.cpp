@@ -265,7 +265,7 @@ void MaxMinSharing::fill() {
       }
     }
   }
-  while (!shares_.empty()) shares_.pop();
+  shares_.clear();
 }
 
 /// The link with the smallest fair share for flows without a rate. The share of a link only grows while other

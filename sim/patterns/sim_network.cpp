@@ -80,8 +80,6 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
 
 PatternId SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
   Pattern pattern{std::move(schedule), std::move(placement), {}};
-  pattern.phases = phase_loads(*pattern.schedule, pattern.placement, bandwidths_);
-  set_most_loaded(pattern.phases, bandwidths_);
   std::set<const void*> known;
   for (const Phase& phase : pattern.schedule->phases) {
     if (known.insert(phase.edges.get()).second)
@@ -94,11 +92,20 @@ PatternId SimNetwork::add(Pattern pattern) {
   return patterns_.add(std::move(pattern));
 }
 
-double SimNetwork::uncontended(PatternId id, Bytes buffer) const {
+const Pattern& SimNetwork::pattern(PatternId id) {
+  Pattern& pattern = patterns_[id];
+  if (pattern.phases.empty()) {
+    pattern.phases = phase_loads(*pattern.schedule, pattern.placement, bandwidths_);
+    set_most_loaded(pattern.phases, bandwidths_);
+  }
+  return pattern;
+}
+
+double SimNetwork::uncontended(PatternId id, Bytes buffer) {
   return uncontended_seconds(pattern(id).phases, pattern(id).placement, buffer);
 }
 
-double SimNetwork::latency(PatternId id, Bytes buffer) const {
+double SimNetwork::latency(PatternId id, Bytes buffer) {
   double seconds = 0;
   for (const PhaseLoad& phase : pattern(id).phases) {
     double longest = 0;
@@ -147,9 +154,9 @@ void SimNetwork::place_messages() {
 std::vector<BytesPerSecond> SimNetwork::merge() {
   std::vector<const std::vector<LinkWeight>*> uses;
   first_phase_.clear();
-  for (const Pattern& pattern : patterns_) {
+  for (std::size_t i = 0; i < patterns_.size(); ++i) {
     first_phase_.push_back(uses.size());
-    for (const PhaseLoad& phase : pattern.phases) {
+    for (const PhaseLoad& phase : pattern(PatternId(i)).phases) {
       for (const EdgesLoad& edges : phase.edges) uses.push_back(&edges.links);
     }
   }

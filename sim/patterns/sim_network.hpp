@@ -31,10 +31,10 @@ class SimNetwork {
       : bandwidths_(std::move(bandwidths)), fidelity_(fidelity), sharing_(sharing) {}
 
   PatternId add(std::shared_ptr<const Schedule> schedule, Placement placement);
-  PatternId add(Pattern pattern);  ///< Adds a pattern whose links are already computed.
-  double uncontended(PatternId pattern, Bytes buffer) const;  ///< Duration on an otherwise idle network [s].
+  PatternId add(Pattern pattern);                       ///< Adds a pattern whose links are already computed.
+  double uncontended(PatternId pattern, Bytes buffer);  ///< Duration on an otherwise idle network [s].
   /// The part of `uncontended` that does not depend on bandwidth: latencies and message overheads [s].
-  double latency(PatternId pattern, Bytes buffer) const;
+  double latency(PatternId pattern, Bytes buffer);
 
   /// Gives the duration [s] of a pattern with this buffer, so that `start_pattern` waits for that time
   /// instead of simulating the pattern. For collectives that share their links with nothing else.
@@ -86,7 +86,9 @@ class SimNetwork {
   /// Starts a message that belongs to no pattern, with the same sharing of links (fidelity message).
   void start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
 
-  const Pattern& pattern(PatternId id) const { return patterns_[id]; }
+  /// The pattern with the links that it loads. They are computed in the first call: simulating every message
+  /// does not need them.
+  const Pattern& pattern(PatternId id);
   /// The links of one edge of a pattern, for Engine::start_flow (fidelity fluid).
   std::vector<int> edge_links(const Pattern& pattern, const Edge& edge) const;
   /// The merged links of all edges of a kind in a phase, for Engine::start_flow (fidelity coupled).

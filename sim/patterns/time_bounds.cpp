@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "core/memory.hpp"
 #include "sim/patterns/pattern.hpp"
 
 namespace stepcast {
@@ -42,9 +43,9 @@ struct InverseBandwidths {
 
 InverseBandwidths inverse_bandwidths(const Phase& phase, EdgeKind kind, const EdgesLoad& load,
                                      const Placement& placement, const LinkBandwidths& bandwidths) {
-  const auto seconds_per_byte = [&](int link) {
-    return std::ranges::lower_bound(load.links, link, {}, &LinkWeight::link)->weight / bandwidths[link].value;
-  };
+  ZeroedArray<double> seconds_per_byte(static_cast<std::size_t>(bandwidths.size()));  // by link
+  for (const LinkWeight& use : load.links)
+    seconds_per_byte[static_cast<std::size_t>(use.link)] = use.weight / bandwidths[use.link].value;
   InverseBandwidths inverse;
   std::vector<int> route;
   for (const Edge& edge : *phase.edges) {
@@ -53,7 +54,7 @@ InverseBandwidths inverse_bandwidths(const Phase& phase, EdgeKind kind, const Ed
     placement.topology->route(placement.endpoints[static_cast<std::size_t>(edge.source)],
                               placement.endpoints[static_cast<std::size_t>(edge.target)], route);
     double most = 0;
-    for (const int link : route) most = std::max(most, seconds_per_byte(link));
+    for (const int link : route) most = std::max(most, seconds_per_byte[static_cast<std::size_t>(link)]);
     inverse.least = std::min(inverse.least, most);
     inverse.most = std::max(inverse.most, most);
     inverse.equal_sizes = inverse.equal_sizes && edge.chunks == phase.edges->front().chunks;
@@ -216,13 +217,15 @@ double lower_bound_of_groups(const Pattern& pattern, Bytes buffer, const LinkBan
   std::map<const void*, std::vector<UncontendedEdge>> alone;
   for (const Phase& phase : pattern.schedule->phases) {
     const void* edges = phase.edges.get();
-    if (!alone.contains(edges)) alone[edges] = uncontended_edges(phase, pattern.placement, bandwidths);
+    const auto [found, is_new] = alone.try_emplace(edges);
+    if (is_new) found->second = uncontended_edges(phase, pattern.placement, bandwidths);
+    const std::vector<UncontendedEdge>& uncontended = found->second;
     std::vector<RoundSeconds> rounds(count);
     for (std::size_t i = 0; i < phase.edges->size(); ++i) {
       const Edge& edge = (*phase.edges)[i];
       const double bytes = buffer.value * phase.unit * edge.chunks / pattern.schedule->parts;
       const double seconds =
-          uncontended_edge_seconds(alone[edges][i], bytes, pattern.placement.latency_factor);
+          uncontended_edge_seconds(uncontended[i], bytes, pattern.placement.latency_factor);
       RoundSeconds& round =
           rounds[static_cast<std::size_t>(groups.of[static_cast<std::size_t>(edge.source)])];
       round.least = std::min(round.least, seconds);
@@ -252,13 +255,13 @@ bool uses_network(const PhaseLoad& phase) {
 /// The time that the most loaded link between nodes needs for its bytes of these phases [s].
 double busiest_link(std::span<const PhaseLoad> phases, const Placement& placement, Bytes buffer,
                     const LinkBandwidths& bandwidths) {
-  std::map<int, double> seconds;
+  ZeroedArray<double> seconds(static_cast<std::size_t>(bandwidths.size()));  // by link
   double most = 0;
   for (const PhaseLoad& phase : phases) {
     if (!uses_network(phase)) continue;
     const double bytes = phase_cost(phase, EdgeKind::between, placement, buffer).bytes;
     for (const LinkWeight& link : phase.of(EdgeKind::between).links) {
-      double& sum = seconds[link.link];
+      double& sum = seconds[static_cast<std::size_t>(link.link)];
       sum += bytes * link.weight / bandwidths[link.link].value;
       most = std::max(most, sum);
     }

@@ -240,8 +240,7 @@ struct CheapRun {
   bool close = true;
 };
 
-CheapRun cheap_run(const Simulation& simulation, const Topology& topology) {
-  PlannedCollectives collectives(simulation, topology);
+CheapRun cheap_run(const Simulation& simulation, PlannedCollectives& collectives) {
   CheapRun run{run_programs(simulation, collectives)};
   // A run that learns changes the values in memory, so it cannot be repeated.
   if (!collectives.may_be_inaccurate() || !simulation.memories.empty()) return run;
@@ -261,13 +260,14 @@ CheapRun cheap_run(const Simulation& simulation, const Topology& topology) {
 // suffice; its result replaces the first one unless it exceeds that budget.
 SimulationResult simulate(const Simulation& simulation) {
   const Topology topology(*simulation.platform);
-  CheapRun cheap = cheap_run(simulation, topology);
+  PlannedCollectives collectives(simulation, topology);
+  CheapRun cheap = cheap_run(simulation, collectives);
   if (cheap.close) return std::move(cheap.result);
-  PlannedCollectives every_message(simulation, topology, ComputeBudget::large);
-  if (every_message.may_be_inaccurate()) return std::move(cheap.result);
-  every_message.network().limit_work(static_cast<std::int64_t>(kLargeBudgetPerRun / kSecondsPerWork));
+  collectives.choose_simulation(ComputeBudget::large);
+  if (collectives.may_be_inaccurate()) return std::move(cheap.result);
+  collectives.network().limit_work(static_cast<std::int64_t>(kLargeBudgetPerRun / kSecondsPerWork));
   try {
-    return run_programs(simulation, every_message);
+    return run_programs(simulation, collectives);
   } catch (const MaxMinSharing::TooMuchWork&) {
     return std::move(cheap.result);
   }

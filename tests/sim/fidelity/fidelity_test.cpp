@@ -81,28 +81,53 @@ TEST_CASE("the chosen fidelity is within 1 % of every message on a tapered fat t
   }
 }
 
+namespace {
+
+/// Case D of contended_test.cpp: a ring over all 16 nodes runs beside one over half of them.
+/// @param last_link  multiplies the bandwidth of the first link from node 15 to node 0
+void add_second_ring(Run& run, const Topology& topology, double last_link) {
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  run.plan = synchronous_plan(run.platform, run.endpoints, run.workload, run.options, run.communication);
+  Communicator half = run.plan.communicators.at(0);
+  half.size = 8;
+  half.ranks.resize(8);
+  Collective second = run.plan.collectives.at(0);
+  second.communicator = CommunicatorId{1};
+  run.plan.communicators.push_back(half);
+  run.plan.collectives.push_back(second);
+  run.simulation.plan = &run.plan;
+  std::vector<int> route;
+  topology.route(15, 0, route);
+  if (last_link < 1) run.simulation.bandwidths.multiply(route.front(), last_link);
+}
+
+}  // namespace
+
 TEST_CASE("collectives of two communicators are not coupled where links differ", "[sim]") {
-  // This is case D of contended_test.cpp: a ring over all nodes runs beside one over half of them.
   const auto fidelity_of = [](double last_link) {
     Run run(switch_platform(16), 16, three_layers({1e9}));
-    run.communication.all_reduce.algorithm = Algorithm::ring;
-    run.plan = synchronous_plan(run.platform, run.endpoints, run.workload, run.options, run.communication);
-    Communicator half = run.plan.communicators.at(0);
-    half.size = 8;
-    half.ranks.resize(8);
-    Collective second = run.plan.collectives.at(0);
-    second.communicator = CommunicatorId{1};
-    run.plan.communicators.push_back(half);
-    run.plan.collectives.push_back(second);
-    run.simulation.plan = &run.plan;
     const Topology topology(run.platform);
-    std::vector<int> route;
-    topology.route(15, 0, route);
-    if (last_link < 1) run.simulation.bandwidths.multiply(route.front(), last_link);
+    add_second_ring(run, topology, last_link);
     return to_text(PlannedCollectives(run.simulation, topology).fidelity().used());
   };
   CHECK(fidelity_of(1) == "coupled");
   CHECK(fidelity_of(0.4) == "message");
+}
+
+TEST_CASE("fidelity and folding chosen anew are those of a plan for that budget", "[sim]") {
+  for (const double last_link : {1.0, 0.4}) {
+    Run run(switch_platform(16), 16, three_layers({1e9}));
+    const Topology topology(run.platform);
+    add_second_ring(run, topology, last_link);
+    PlannedCollectives anew(run.simulation, topology, ComputeBudget::small);
+    anew.choose_simulation(ComputeBudget::large);
+    const PlannedCollectives large(run.simulation, topology, ComputeBudget::large);
+    CHECK(to_text(anew.fidelity().used()) == to_text(large.fidelity().used()));
+    CHECK(to_text(anew.folding()) == to_text(large.folding()));
+    CHECK(anew.routes() == large.routes());
+    for (std::size_t i = 0; i < run.plan.collectives.size(); ++i)
+      CHECK(anew.pattern(CollectiveId(i), 0) == large.pattern(CollectiveId(i), 0));
+  }
 }
 
 }  // namespace stepcast::fidelity_test
