@@ -35,22 +35,21 @@ void raise_wakeup_priority() {
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-AwakeCores::AwakeCores() {
+AwakeCores::AwakeCores() : stop_(std::make_shared<std::atomic<bool>>(false)) {
   const unsigned cores = std::thread::hardware_concurrency();
   for (unsigned i = 0; i < cores; ++i) {
-    threads_.emplace_back([this] {
+    std::thread([stop = stop_] {
       const sched_param none{};
       // At normal priority the thread would take cores from the ranks.
       if (sched_setscheduler(0, SCHED_IDLE, &none) != 0) return;
-      while (!stop_.load(std::memory_order_relaxed)) {
+      while (!stop->load(std::memory_order_relaxed)) {
       }
-    });
+    }).detach();
   }
 }
 
 AwakeCores::~AwakeCores() {
-  stop_ = true;
-  for (std::thread& thread : threads_) thread.join();
+  *stop_ = true;
 }
 
 void CompletionQueue::post(Pending operation) {

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "strategies/program/program.hpp"
 
@@ -71,7 +71,8 @@ void raise_wakeup_priority();
 /// Keeps every core of this machine awake for the lifetime of this object, by one spinning thread a core at
 /// the lowest priority, which yields to every other thread. An idle virtual core halts, and its host wakes it
 /// late: ranks that sleep, and the timers of rate-limited links, then lose some milliseconds in each
-/// exchange.
+/// exchange. The threads end some time after this object: where other programs use all cores, a thread of the
+/// lowest priority runs only every few seconds.
 class AwakeCores {
  public:
   AwakeCores();
@@ -80,8 +81,7 @@ class AwakeCores {
   ~AwakeCores();
 
  private:
-  std::atomic<bool> stop_ = false;
-  std::vector<std::thread> threads_;
+  std::shared_ptr<std::atomic<bool>> stop_;
 };
 
 /// Queue of operations that progress threads have finished. Only the thread that runs the program takes
