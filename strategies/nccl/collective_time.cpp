@@ -36,6 +36,7 @@ struct Estimates {
   NcclOperation operation;
   double size;
   NcclTime best{{INFINITY}, NcclAlgorithm::ring, NcclProtocol::simple};
+  double least = INFINITY;  ///< the estimate that chose `best` [s]
 
   int ranks() const { return channels.ranks; }
   int nodes() const { return channels.nodes; }
@@ -45,8 +46,12 @@ struct Estimates {
   const NcclLimits& limits() const { return nccl_limits(software.nccl, software.compute_capability); }
   double log_nodes() const { return std::floor(std::log2(nodes())); }
 
-  void consider(double seconds, NcclAlgorithm algorithm, NcclProtocol protocol) {
-    if (seconds < best.time.value) best = {{seconds}, algorithm, protocol};
+  /// @param estimate  by which NCCL chooses [s]
+  /// @param unseen    time that NCCL's estimate leaves out, so that it does not change the choice [s]
+  void consider(double estimate, NcclAlgorithm algorithm, NcclProtocol protocol, double unseen = 0) {
+    if (estimate >= least) return;
+    least = estimate;
+    best = {{estimate + unseen}, algorithm, protocol};
   }
 };
 
@@ -106,6 +111,19 @@ double network_forward(const Estimates& e, double part) {
   return 2 * std::min(part, kChunk) * e.channels.channels / e.channels.rings.value;
 }
 
+/// "Plateau effect of ring" (ncclTopoGetAlgoTime, from 2.7 on): what multiplies the latency of Simple as soon
+/// as a channel carries 64 bytes for each rank. NCCL counts it for all-reduces between nodes alone, where it
+/// changes the choice; versions of 2026 also count it for all-gathers and reduce-scatters over Blackwell's
+/// NVLinks (src/tuning/ring.cc). All these rings take the same steps, so here it counts for all of them over
+/// NVLinks, but changes NCCL's choice only where NCCL counts it.
+double plateau_factor(const Estimates& e, std::size_t protocol, double part) {
+  const bool one_way = e.operation == NcclOperation::broadcast || e.operation == NcclOperation::reduce;
+  const bool between_nodes = e.nodes() > 1 && e.all_reduce();
+  if (protocol != kSimple || part < 64 || one_way || !(between_nodes || e.channels.nvlink)) return 1;
+  const int capability = e.software.compute_capability;
+  return e.tuning().plateau.at(capability < 80 ? 0 : capability < 90 ? 1 : 2);
+}
+
 void consider_ring(Estimates& e, std::size_t protocol) {
   const NcclTuning& table = e.tuning();
   const Rounds rounds = ring_rounds(e);
@@ -118,14 +136,14 @@ void consider_ring(Estimates& e, std::size_t protocol) {
                    (rounds.all - rounds.network) * local_hop(e, local, protocol, true) +
                    rounds.network * network;
   const double part = e.size / e.channels.channels / e.ranks();
-  const int capability = e.software.compute_capability;
-  if (protocol == kSimple && e.nodes() > 1 && e.all_reduce() && part >= 64)
-    latency *= table.plateau.at(capability < 80 ? 0 : capability < 90 ? 1 : 2);
+  const double plateau = (plateau_factor(e, protocol, part) - 1) * latency;
+  const bool seen = e.nodes() > 1 && e.all_reduce();
+  if (seen) latency += plateau;
   const bool one_way = e.operation == NcclOperation::broadcast || e.operation == NcclOperation::reduce;
   const double rate = ring_bandwidth(e, protocol) * (one_way ? 1 : e.ranks() / rounds.all);
   const double forward = protocol == kSimple ? rounds.network * network_forward(e, part) : 0;
   e.consider(e.channels.latency_factor * latency + forward + e.size / rate, NcclAlgorithm::ring,
-             static_cast<NcclProtocol>(protocol));
+             static_cast<NcclProtocol>(protocol), seen ? 0 : e.channels.latency_factor * plateau);
 }
 
 /// Additional time [s] of a reduce-scatter by rings with the protocol Simple, for those ranks' parts that do
@@ -201,7 +219,9 @@ void consider_nvls(Estimates& e) {
 
 /// Sends and receives between pairs, without a tuning model in NCCL. Fitted on the fit set's tables of
 /// all-to-all and send-receive: 5 us in addition to the launch, 26 us more over the network; 81 % of NVLink's
-/// rate up to Ampere and 92 % later; 44 % of a NIC, which one peer's single channel does not fill.
+/// rate up to Ampere and 92 % later; 44 % of a NIC, which one peer's single channel does not fill. Inside a
+/// node a message takes a hop's latency of Simple for each peer once it fills a chunk of 512 KiB
+/// (NCCL_P2P_NVL_CHUNKSIZE, src/init.cc), and less in proportion below.
 void consider_direct(Estimates& e) {
   const bool to_all = e.operation == NcclOperation::all_to_all;
   const double ranks = e.ranks(), local_ranks = e.channels.devices_per_node();
@@ -211,8 +231,10 @@ void consider_direct(Estimates& e) {
   const double far = to_all ? e.size * (ranks - local_ranks) / ranks : e.nodes() > 1 ? e.size : 0;
   const double near = to_all ? e.size * (local_ranks - 1) / ranks : local_ranks > 1 ? e.size : 0;
   double seconds = (e.nodes() > 1 ? 31 * kMicro : 5 * kMicro) + e.channels.network_latency.value;
-  if (e.nodes() == 1 && e.size / ranks >= 65536)
-    seconds += e.tuning().ring_nvlink[kSimple] * kMicro * (to_all ? ranks - 1 : 1);
+  constexpr double kChunk = 1 << 19;
+  if (e.nodes() == 1)
+    seconds += std::min(1.0, (to_all ? e.size / ranks : e.size) / kChunk) * e.tuning().ring_nvlink[kSimple] *
+               kMicro * (to_all ? ranks - 1 : 1);
   seconds *= e.channels.latency_factor;
   seconds += std::max(far > 0 ? far / outside : 0, near > 0 ? near / inside : 0);
   e.consider(seconds, NcclAlgorithm::direct, NcclProtocol::simple);

@@ -111,9 +111,10 @@ std::string to_string(NcclProtocol protocol);    ///< "LL", "LL128", "SIMPLE"
 /// the size by the ranks.
 enum class RankParts { aligned, by_size };
 
-/// The algorithm that NCCL chooses for a buffer of `size` bytes, and its time: the least estimate of all
-/// algorithms and protocols that the version has on these channels, with the start of the kernel. All ranks
-/// enter at the same time.
+/// The algorithm that NCCL chooses for a buffer of `size` bytes, and its time. NCCL chooses the least
+/// estimate of all algorithms and protocols that the version has on these channels. The time is this
+/// estimate, what it leaves out of the chosen algorithm, and the start of the kernel. All ranks enter at the
+/// same time.
 ///
 /// The estimate is NCCL's own tuning model, latency + size / bandwidth (src/graph/tuning.cc:
 /// ncclTopoTuneModel and ncclTopoGetAlgoTime), with the channels of nccl_channels. Comments in the code mark

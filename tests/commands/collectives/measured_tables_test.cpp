@@ -50,15 +50,15 @@ TEST_CASE("the model is as close to the published tables as the note says", "[co
     CHECK_FALSE(one.rows.empty());
     if (one.nccl != "2.1") tuned.push_back(one);
   }
-  // 10.6 and 12.7 %.
-  CHECK(mean_of(tuned, {MeasuredTable::Use::test}, SizeRange::from) < 0.11);
+  // 9.6 and 12.7 %.
+  CHECK(mean_of(tuned, {MeasuredTable::Use::test}, SizeRange::from) < 0.1);
   CHECK(mean_of(tuned, {MeasuredTable::Use::test}, SizeRange::below) < 0.13);
-  // 9.5 and 18.7 %.
-  CHECK(mean_of(tables, {MeasuredTable::Use::test}, SizeRange::from) < 0.1);
+  // 8.8 and 18.7 %.
+  CHECK(mean_of(tables, {MeasuredTable::Use::test}, SizeRange::from) < 0.092);
   CHECK(mean_of(tables, {MeasuredTable::Use::test}, SizeRange::below) < 0.195);
-  // 10.1 and 16.8 %.
+  // 9.4 and 16.7 %.
   const std::vector<MeasuredTable::Use> both{MeasuredTable::Use::test, MeasuredTable::Use::fit};
-  CHECK(mean_of(tables, both, SizeRange::from) < 0.105);
+  CHECK(mean_of(tables, both, SizeRange::from) < 0.098);
   CHECK(mean_of(tables, both, SizeRange::below) < 0.175);
   CHECK(to_text(tables).find("test and fit:") != std::string::npos);
   CHECK(to_text(tables).find("set aside") != std::string::npos);

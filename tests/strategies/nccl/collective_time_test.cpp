@@ -197,6 +197,43 @@ TEST_CASE("all-gather and reduce-scatter take half of an all-reduce, and one ran
   CHECK_THROWS_AS(nccl_channels(platform, {1, {}, 1}), std::invalid_argument);
 }
 
+TEST_CASE("a ring with Simple takes the plateau factor times its latency, also inside a node", "[nccl]") {
+  // Ampere's factor is 1.9 in 2.12; seven hops of 3.4 us, 8.4 us for the ring, 235 GB/s for all channels.
+  const Platform platform = a100("2.12");
+  const NcclChannels channels = nccl_channels(platform, whole_nodes(platform, 1));
+  for (const NcclOperation operation : {NcclOperation::all_gather, NcclOperation::reduce_scatter}) {
+    const NcclTime time = nccl_time(platform.software, channels, operation, {kLarge});
+    CHECK(time.protocol == NcclProtocol::simple);
+    CHECK(time.time.value ==
+          Approx(kLaunch + 1.9 * (8.4 + 7 * 3.4) * 1e-6 + kLarge / 235e9 * 7 / 8).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("inside a node the plateau does not change NCCL's choice", "[nccl]") {
+  // Without the plateau Simple's latency is 56 us and LL128's 36.6 us; LL128 has 92 % of the bandwidth.
+  const Platform platform = a100("2.12");
+  const double crossing = (56 - 36.6) * 1e-6 / (14 / 8.0 / 235e9 * (1 / 0.92 - 1));
+  const auto at = [&](double bytes) { return all_reduce(platform, whole_nodes(platform, 1), bytes); };
+  CHECK(at(0.99 * crossing).protocol == NcclProtocol::ll128);
+  CHECK(at(1.01 * crossing).protocol == NcclProtocol::simple);
+  CHECK(at(1.01 * crossing).time.value - at(0.99 * crossing).time.value > 0.5 * 56e-6);
+}
+
+TEST_CASE("an all-to-all takes Simple's latency for each peer once a message fills a chunk of 512 KiB",
+          "[nccl]") {
+  const Platform platform = a100("2.12");
+  const NcclChannels channels = nccl_channels(platform, whole_nodes(platform, 1));
+  const auto latency = [&](double message) {
+    const Bytes size{8 * message};
+    return nccl_time(platform.software, channels, NcclOperation::all_to_all, size).time.value -
+           7 * message / (0.81 * 240e9);
+  };
+  const double peers = 7 * 3.4e-6, start = kLaunch + 5e-6;
+  CHECK(latency(1 << 18) == Approx(start + peers / 2));
+  CHECK(latency(1 << 19) == Approx(start + peers));
+  CHECK(latency(1 << 24) == Approx(start + peers));
+}
+
 TEST_CASE("parts of a reduce-scatter that begin at no multiple of 16 bytes take longer, if the size says so",
           "[nccl]") {
   const Platform platform = a100("2.4");
