@@ -16,14 +16,11 @@ constexpr double kRoundedSum = 1e-9;
 MaxMinSharing::MaxMinSharing(Engine& engine, int links, std::function<BytesPerSecond(int link)> bandwidth)
     : engine_(engine), bandwidth_(std::move(bandwidth)), link_indices_(static_cast<std::size_t>(links)) {}
 
-bool MaxMinSharing::Link::may_be_full() const {
-  return max_demand > bandwidth * (1 + kRoundedSum);
-}
-
 MaxMinSharing::Index MaxMinSharing::link_of(int link) {
   Index& number = link_indices_[static_cast<std::size_t>(link)];
   if (number == 0) {
     links_.emplace_back();
+    link_states_.push_back(0);
     links_.back().bandwidth = bandwidth_(link).value;
     number = static_cast<Index>(links_.size());
   }
@@ -45,6 +42,7 @@ MaxMinSharing::Index MaxMinSharing::free_flow(std::size_t hops) {
     if (pool_.size() > EndQueue::kMaxFlow)
       throw std::length_error("more flows at once than MaxMinSharing holds");
     pool_.emplace_back();
+    flow_states_.push_back(0);
     calls_.emplace_back();
     hops_.resize(pool_.size() * hops_per_flow_);
     return static_cast<Index>(pool_.size() - 1);
@@ -104,18 +102,19 @@ void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, const Flo
     links_[link].flows.push_back(number);
     flow.max_rate = std::min(flow.max_rate, links_[link].bandwidth);
   }
-  for (const Hop& crossed : hops_of(number)) {
-    Link& link = links_[crossed.link];
-    const bool was_full = link.may_be_full();
-    link.max_demand += flow.max_rate;
-    note_change(crossed.link, was_full);
-  }
+  for (const Hop& crossed : hops_of(number))
+    set_demand(crossed.link, links_[crossed.link].max_demand + flow.max_rate);
   started_flows_.push_back(number);
   request_sharing();
 }
 
-void MaxMinSharing::note_change(Index link, bool was_full) {
-  if (was_full || links_[link].may_be_full()) changed_links_.push_back(link);
+void MaxMinSharing::set_demand(Index number, double max_demand) {
+  Link& link = links_[number];
+  link.max_demand = max_demand;
+  std::uint8_t& states = link_states_[number];
+  const bool was_full = is(kFull, states), full = max_demand > link.bandwidth * (1 + kRoundedSum);
+  if (was_full != full) states ^= kFull;
+  if (was_full || full) changed_links_.push_back(number);
 }
 
 void MaxMinSharing::remove(Index number) {
@@ -131,9 +130,7 @@ void MaxMinSharing::remove(Index number) {
       link.flows[hop.slot] = last;
     }
     link.flows.pop_back();
-    const bool was_full = link.may_be_full();
-    link.max_demand = link.flows.empty() ? 0 : link.max_demand - flow.max_rate;
-    note_change(hop.link, was_full);
+    set_demand(hop.link, link.flows.empty() ? 0 : link.max_demand - flow.max_rate);
   }
   free_.push_back(number);
 }
@@ -193,23 +190,22 @@ void MaxMinSharing::finish_due_flows() {
 
 bool MaxMinSharing::crosses_full_link(Index flow) {
   return std::ranges::any_of(hops_of(flow),
-                             [this](const Hop& hop) { return links_[hop.link].may_be_full(); });
+                             [this](const Hop& hop) { return is(kFull, link_states_[hop.link]); });
 }
 
 void MaxMinSharing::reach(Index number) {
-  Flow& flow = pool_[number];
-  if (flow.reached) return;
-  flow.reached = true;
+  if (is(kReached, flow_states_[number])) return;
+  flow_states_[number] |= kReached;
   reached_flows_.push_back(number);
   for (const Hop& hop : hops_of(number)) {
-    if (links_[hop.link].may_be_full()) reach_link(hop.link);
+    if (is(kFull, link_states_[hop.link])) reach_link(hop.link);
   }
 }
 
 void MaxMinSharing::reach_link(Index number) {
+  if (is(kReached, link_states_[number])) return;
+  link_states_[number] |= kReached;
   Link& link = links_[number];
-  if (link.reached) return;
-  link.reached = true;
   link.unassigned = link.bandwidth;
   link.unfixed = static_cast<Index>(link.flows.size());
   reached_links_.push_back(number);
@@ -228,15 +224,17 @@ void MaxMinSharing::share_out() {
   }
   for (const Index link : changed_links_) reach_link(link);
   for (std::size_t i = 0; i < reached_links_.size(); ++i) {
-    for (const Index flow : links_[reached_links_[i]].flows) reach(flow);
+    for (const Index flow : links_[reached_links_[i]].flows) {
+      if (!is(kReached, flow_states_[flow])) reach(flow);
+    }
   }
   started_flows_.clear();
   changed_links_.clear();
   work_ += static_cast<std::int64_t>(reached_flows_.size());
   if (work_ > max_work_) throw TooMuchWork{};
   fill();
-  for (const Index flow : reached_flows_) pool_[flow].reached = pool_[flow].fixed = false;
-  for (const Index link : reached_links_) links_[link].reached = false;
+  for (const Index flow : reached_flows_) flow_states_[flow] = 0;
+  for (const Index link : reached_links_) link_states_[link] &= kFull;
   reached_flows_.clear();
   reached_links_.clear();
   arm();
@@ -253,7 +251,7 @@ void MaxMinSharing::fill() {
     if (link.unfixed > 0) shares_.push({link.unassigned / static_cast<double>(link.unfixed), number});
   }
   for (const Index flow : reached_flows_) {
-    while (!pool_[flow].fixed) {
+    while (!is(kFixed, flow_states_[flow])) {
       const Share* least = most_contended_link();
       if (least == nullptr || pool_[flow].max_rate <= least->rate) {
         fix_in_links(flow, pool_[flow].max_rate);
@@ -261,7 +259,7 @@ void MaxMinSharing::fill() {
       }
       const Share share = *least;
       for (const Index other : links_[share.link].flows) {
-        if (!pool_[other].fixed) fix_in_links(other, share.rate);
+        if (!is(kFixed, flow_states_[other])) fix_in_links(other, share.rate);
       }
     }
   }
@@ -283,10 +281,10 @@ const MaxMinSharing::Share* MaxMinSharing::most_contended_link() {
 }
 
 void MaxMinSharing::fix_in_links(Index number, double rate) {
-  pool_[number].fixed = true;
+  flow_states_[number] |= kFixed;
   for (const Hop& hop : hops_of(number)) {
+    if (!is(kReached, link_states_[hop.link])) continue;
     Link& link = links_[hop.link];
-    if (!link.reached) continue;
     link.unassigned = std::max(0.0, link.unassigned - rate);
     --link.unfixed;
   }

@@ -137,7 +137,6 @@ class MaxMinSharing {
     double queued = 0;        ///< date of its valid entry in ends_; `end` may be later [s]
     std::uint64_t order = 0;  ///< order of its valid entry in ends_; 0: it has none
     Index hops = 0;           ///< number of its hops
-    bool reached = false, fixed = false;
   };
   /// A link that flows use or have used: one cache line. Most links that are not shared have one flow at a
   /// time.
@@ -147,10 +146,10 @@ class MaxMinSharing {
     boost::container::small_vector<Index, 2> flows;
     double unassigned = 0;  ///< while rates are computed: bandwidth left for flows without a rate [B/s]
     Index unfixed = 0;      ///< while rates are computed: number of flows without a rate
-    bool reached = false;
-
-    bool may_be_full() const;
   };
+  /// Bits of link_states_ and flow_states_. A link is full if its flows could use more than its bandwidth.
+  /// While rates are computed, reached links and flows are affected, and fixed flows have a rate.
+  enum State : std::uint8_t { kFull = 1, kReached = 2, kFixed = 4 };
   /// The fair share of a link; links of equal share leave the queue in an order that depends on the order of
   /// insertion alone.
   struct Share {
@@ -164,8 +163,9 @@ class MaxMinSharing {
   void widen(std::size_t hops);
   void call_kept(std::uint64_t number);
   std::span<Hop> hops_of(Index flow) { return {hops_.data() + flow * hops_per_flow_, pool_[flow].hops}; }
+  static bool is(State state, std::uint8_t states) { return (states & state) != 0; }
   bool crosses_full_link(Index flow);
-  void note_change(Index link, bool was_full);
+  void set_demand(Index link, double max_demand);
   void remove(Index flow);
   void request_sharing();
   void share_out();
@@ -185,6 +185,9 @@ class MaxMinSharing {
   ZeroedArray<Index> link_indices_;  ///< by link of the platform: its index in links_ plus one; 0 if unused
   std::vector<Link> links_;
   std::vector<Flow> pool_;
+  /// States by link and by flow, apart from links_ and pool_: a byte is mostly all that is read of a link
+  /// that is not full and of a flow that is reached again.
+  std::vector<std::uint8_t> link_states_, flow_states_;
   std::vector<FlowEnd> calls_;  ///< by flow
   std::vector<Hop> hops_;       ///< of flow i: from i x hops_per_flow_ on
   std::size_t hops_per_flow_ = 4;
