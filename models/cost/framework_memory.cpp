@@ -1,7 +1,7 @@
 #include "models/cost/framework_memory.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "models/cost/activation_memory.hpp"
@@ -11,21 +11,10 @@
 namespace stepcast {
 namespace {
 
-/// Workspace of cuDNN for a convolution with a window of 3 or more, in bytes of its filters: 56.6 MB beside
-/// filters of 9.44 MB. Source: memory events of ResNet-50 on a V100, pytorch/kineto at 041e7ce99f15,
-/// tb_plugin/samples/resnet50_num_workers_0.
-constexpr double kWorkspaceFilters = 6;
-
-/// Workspace of cuBLAS. Source: aten/src/ATen/cuda/CublasHandlePool.cpp of pytorch/pytorch, default
-/// CUBLAS_WORKSPACE_CONFIG :4096:2:16:8.
-constexpr double kProducts = (2 * 4096 + 8 * 16) * 1024.0;
-
-/// Channels in a multiple of which kernels of tensor cores read 16-bit images.
-constexpr double kChannelMultiple = 8;
-
 /// Bytes of live tensors, and of the segments in which they lie.
 struct MemorySnapshot {
   double activations = 0, error_signals = 0, input = 0, workspace = 0;
+  double lasting = 0;  ///< of LastingTensors; not part of allocated()
   Bytes in_use = {};
 
   double allocated() const { return activations + error_signals + input + workspace; }
@@ -46,8 +35,9 @@ struct Buffer {
   bool crosses = false;  ///< a segment after its own reads it (recomputation)
 };
 
-/// Steps that are simulated: the second one finds the memory segments of the first.
-constexpr int kSteps = 2;
+/// Steps that are simulated: the second one finds the segments of the first, where the optimizer's state lies
+/// by then, and asks for others in their place, which the third one finds.
+constexpr int kSteps = 3;
 
 struct Step {
   const Model& model;
@@ -60,6 +50,7 @@ struct Step {
   std::vector<Tensor> outputs = {};                    ///< of each layer
   std::vector<std::vector<Tensor>> private_ones = {};  ///< of each layer: what only it saves
   CachingAllocator allocator = {};
+  std::optional<LastingTensors> lasting = {};
   MemorySnapshot now = {}, peak = {};
   Bytes most_allocated = {};
 
@@ -153,35 +144,6 @@ void set_segments(Step& step) {
   }
 }
 
-/// Kernels of tensor cores read images with channels last, which PyTorch's networks do not hold: cuDNN copies
-/// the input and the output of a convolution into its workspace, or their derivatives, and the filters.
-/// Windows of 1 at stride 1 are products of matrices, and PyTorch has kernels of its own for depthwise
-/// convolutions; they need no copy. The copies are seen as kernels
-/// `nchwToNhwc` in a profile of ResNet-50 on an A100 (models/measured/layers.csv).
-double channels_last_copies(const Step& step, const Layer& layer, double filters) {
-  const bool product =
-      std::ranges::max(layer.window.kernel) == 1 && std::ranges::max(layer.window.stride) == 1;
-  if (product || is_depthwise(layer)) return 0;
-  const auto padded = [](const Shape& shape) {
-    const double channels = static_cast<double>(shape.front());
-    return std::ceil(channels / kChannelMultiple) * kChannelMultiple / channels * element_count(shape);
-  };
-  return kHalfBytes * (step.samples * (padded(layer.input) + padded(layer.output)) + filters);
-}
-
-double workspace_of(const Step& step, const Layer& layer) {
-  if (step.options.workspace) return step.options.workspace->value;
-  if (layer.kind == LayerKind::dense || layer.kind == LayerKind::attention) return kProducts;
-  if (layer.kind != LayerKind::convolution) return 0;
-  double filters = 0;
-  for (const ParameterTensor& tensor : layer.parameters)
-    filters = std::max(filters, static_cast<double>(tensor.elements()));
-  if (autocast(step.options)) return channels_last_copies(step, layer, filters);
-  if (std::ranges::min(layer.window.kernel) < 3) return 0;
-  const bool half = step.options.precision == MemoryOptions::Precision::mixed;
-  return kWorkspaceFilters * (half ? kHalfBytes : kFp32Bytes) * filters;
-}
-
 /// Bytes of the scores of eager attention before their softmax or of their derivatives, of which each
 /// operator makes one tensor of another; fp32 also under autocast.
 double scores_in_passing(const Step& step, const Layer& layer) {
@@ -192,6 +154,7 @@ double scores_in_passing(const Step& step, const Layer& layer) {
 
 void take_snapshot(Step& step) {
   step.now.in_use = step.allocator.in_use();
+  step.now.lasting = step.lasting->bytes().value;
   const auto size = [](const MemorySnapshot& one) { return std::pair(one.in_use, one.allocated()); };
   if (size(step.now) > size(step.peak)) step.peak = step.now;
   step.most_allocated = std::max(step.most_allocated, Bytes{step.now.allocated()});
@@ -201,7 +164,8 @@ void observe(std::size_t layer, Step& step) {
   const double scores = scores_in_passing(step, step.model.layers[layer]);
   Tensor before = step.allocate(&MemorySnapshot::workspace, scores),
          after = step.allocate(&MemorySnapshot::workspace, scores);
-  Tensor workspace = step.allocate(&MemorySnapshot::workspace, workspace_of(step, step.model.layers[layer]));
+  Tensor workspace = step.allocate(&MemorySnapshot::workspace,
+                                   kernel_workspace(step.model.layers[layer], step.options, step.samples));
   take_snapshot(step);
   step.free(workspace);
   step.free(before);
@@ -276,6 +240,7 @@ void walk_forward(Step& step) {
   for (int i = 0; i <= last; ++i) {
     const auto at = static_cast<std::size_t>(i);
     step.outputs[at] = step.allocate(&MemorySnapshot::activations, step.buffers[at].bytes);
+    step.lasting->run_forward(at);
     Tensor cast = cast_logits(at, step);
     step.allocate_private(at);
     observe(at, step);
@@ -350,6 +315,7 @@ void walk_backward(Step& step) {
     if (last_of_segment) change_segment(step.segment[i], Buffers::allocate, step);
     Tensor passing = derivative_of_logarithms(i, step);
     errors.make_inputs(i, data[i]);
+    step.lasting->run_backward(i);
     observe(i, step);
     step.free(passing);
     errors.release_output(i);
@@ -372,6 +338,7 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
   set_buffers(step);
   step.outputs.resize(model.layers.size());
   step.private_ones.resize(model.layers.size());
+  step.lasting.emplace(model, options, step.allocator);
   const double element = mixed && !autocast(options) ? kHalfBytes : kFp32Bytes;
   Tensor input = step.allocate(&MemorySnapshot::input, step.samples * element * input_elements(model));
   double kept = 0;  // activations of a micro-batch whose backward pass has not begun
@@ -379,6 +346,7 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
     walk_forward(step);
     kept = step.now.activations;
     walk_backward(step);
+    step.lasting->end_step();
   }
   step.free(input);
   const MemorySnapshot& peak = step.peak;
@@ -386,7 +354,7 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
           .error_signals = {peak.error_signals},
           .input = {peak.input * options.in_flight},
           .workspace = {peak.workspace},
-          .allocator = peak.in_use - Bytes{peak.allocated()},
+          .allocator = peak.in_use - Bytes{peak.allocated() + peak.lasting},
           .cached = step.allocator.reserved() - peak.in_use,
           .most_allocated = step.most_allocated,
           .saved = {kept}};

@@ -4,6 +4,7 @@
 
 #include "core/typed_numbers.hpp"
 #include "models/cost/activation_memory.hpp"
+#include "models/cost/allocator/caching_allocator.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {
@@ -26,6 +27,9 @@ struct SavedTensors {
 /// @throws std::invalid_argument for Framework::lbann, which saves every output
 SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, bool in_place);
 
+/// Workspace [B] of the kernel library for a layer and a number of samples (docs/explanation/memory.md).
+double kernel_workspace(const Layer& layer, const MemoryOptions& options, double samples);
+
 /// True if PyTorch's autocast chooses the precision of each operator.
 bool autocast(const MemoryOptions& options);
 
@@ -35,6 +39,40 @@ std::vector<double> output_widths(const Model& model, const MemoryOptions& optio
 /// A layer whose input autocast casts saves the cast copy, not its input. Every reader makes its own copy:
 /// autocast caches casts of parameters only. @param input_width  bytes of an element of the layer's input
 void save_casts(const Layer& layer, double input_width, SavedTensors& saved);
+
+/// Copies of the trained parameters that an optimizer keeps.
+double optimizer_copies(MemoryOptions::OptimizerState optimizer);
+
+/// Parameters, their gradients and the optimizer's state, which lie in the segments of the caching allocator
+/// beside the tensors of a step. PyTorch allocates a gradient in the backward pass of its layer and frees it
+/// before the next step (zero_grad sets it to none); it allocates the optimizer's state after the first step,
+/// in segments whose tensors that step has freed. Later steps then ask for other segments in their place.
+/// Source: torch/optim/{optimizer,adam,sgd}.py of pytorch/pytorch. With ZeRO or another framework than
+/// PyTorch nothing is allocated.
+class LastingTensors {
+ public:
+  /// Allocates the parameters. The arguments must outlive this.
+  LastingTensors(const Model& model, const MemoryOptions& options, CachingAllocator& allocator);
+
+  void run_forward(std::size_t layer);   ///< autocast casts the layer's parameters to 2 B
+  void run_backward(std::size_t layer);  ///< makes the layer's gradients in fp32, and frees those casts
+  void end_step();                       ///< makes the optimizer's state once, and frees the gradients
+  Bytes bytes() const { return bytes_; }
+
+ private:
+  using Block = CachingAllocator::Block;
+
+  Block allocate(double bytes);
+  void free(Block block, double bytes);
+
+  const Model& model_;
+  const MemoryOptions& options_;
+  CachingAllocator& allocator_;
+  bool counts_;
+  bool has_state_ = false;
+  Bytes bytes_;
+  std::vector<std::vector<Block>> gradients_, casts_;  ///< of each layer, one for each trained parameter
+};
 
 /// Memory at one moment of a step as PyTorch or TensorFlow count it, without parameters, gradients and
 /// optimizer state.

@@ -12,18 +12,6 @@
 namespace stepcast {
 namespace {
 
-double optimizer_copies(MemoryOptions::OptimizerState optimizer) {
-  switch (optimizer) {
-    case MemoryOptions::OptimizerState::sgd:
-      return 0;
-    case MemoryOptions::OptimizerState::adam:
-    case MemoryOptions::OptimizerState::adamw:
-      return 2;
-    default:
-      return 1;
-  }
-}
-
 /// Share of the arrays of a ZeRO stage that one device holds.
 double share(const MemoryOptions& options, MemoryOptions::Zero stage) {
   return options.zero >= stage ? 1.0 / options.zero_ways : 1.0;

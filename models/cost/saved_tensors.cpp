@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
+#include <string>
 
 #include "models/cost/cost.hpp"
 #include "models/cost/framework_memory.hpp"
@@ -170,6 +172,132 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     default:
       throw std::logic_error(std::string("saved_tensors has no rule for layers of kind ") +
                              to_string(layer.kind));
+  }
+}
+
+namespace {
+
+/// Workspace of cuDNN for a convolution with a window of 3 or more, in bytes of its filters: 56.6 MB beside
+/// filters of 9.44 MB. Source: memory events of ResNet-50 on a V100, pytorch/kineto at 041e7ce99f15,
+/// tb_plugin/samples/resnet50_num_workers_0.
+constexpr double kWorkspaceFilters = 6;
+
+/// Workspace of cuBLAS. Source: aten/src/ATen/cuda/CublasHandlePool.cpp of pytorch/pytorch, default
+/// CUBLAS_WORKSPACE_CONFIG :4096:2:16:8.
+constexpr double kProducts = (2 * 4096 + 8 * 16) * 1024.0;
+
+/// Channels in a multiple of which kernels of tensor cores read 16-bit images.
+constexpr double kChannelMultiple = 8;
+
+/// Kernels of tensor cores read images with channels last, which PyTorch's networks do not hold: cuDNN copies
+/// the input and the output of a convolution into its workspace, or their derivatives, and the filters.
+/// Windows of 1 at stride 1 are products of matrices, and PyTorch has kernels of its own for depthwise
+/// convolutions; they need no copy. The copies are seen as kernels
+/// `nchwToNhwc` in a profile of ResNet-50 on an A100 (models/measured/layers.csv).
+double channels_last_copies(const Layer& layer, double samples, double filters) {
+  const bool product =
+      std::ranges::max(layer.window.kernel) == 1 && std::ranges::max(layer.window.stride) == 1;
+  if (product || is_depthwise(layer)) return 0;
+  const auto padded = [](const Shape& shape) {
+    const double channels = static_cast<double>(shape.front());
+    return std::ceil(channels / kChannelMultiple) * kChannelMultiple / channels * element_count(shape);
+  };
+  return kHalfBytes * (samples * (padded(layer.input) + padded(layer.output)) + filters);
+}
+
+}  // namespace
+
+double kernel_workspace(const Layer& layer, const MemoryOptions& options, double samples) {
+  if (options.workspace) return options.workspace->value;
+  if (layer.kind == LayerKind::dense || layer.kind == LayerKind::attention) return kProducts;
+  if (layer.kind != LayerKind::convolution) return 0;
+  double filters = 0;
+  for (const ParameterTensor& tensor : layer.parameters)
+    filters = std::max(filters, static_cast<double>(tensor.elements()));
+  if (autocast(options)) return channels_last_copies(layer, samples, filters);
+  if (std::ranges::min(layer.window.kernel) < 3) return 0;
+  const bool half = options.precision == MemoryOptions::Precision::mixed;
+  return kWorkspaceFilters * (half ? kHalfBytes : kFp32Bytes) * filters;
+}
+
+double optimizer_copies(MemoryOptions::OptimizerState optimizer) {
+  switch (optimizer) {
+    case MemoryOptions::OptimizerState::sgd:
+      return 0;
+    case MemoryOptions::OptimizerState::adam:
+    case MemoryOptions::OptimizerState::adamw:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+namespace {
+
+/// Sizes [elements] of the parameters that a layer trains.
+std::vector<double> trained(const Layer& layer) {
+  std::vector<double> sizes;
+  for (const ParameterTensor& tensor : layer.parameters)
+    if (tensor.trainable) sizes.push_back(static_cast<double>(tensor.elements()));
+  return sizes;
+}
+
+}  // namespace
+
+LastingTensors::LastingTensors(const Model& model, const MemoryOptions& options, CachingAllocator& allocator)
+    : model_(model),
+      options_(options),
+      allocator_(allocator),
+      counts_(options.framework == MemoryOptions::Framework::pytorch &&
+              options.zero == MemoryOptions::Zero::none),
+      gradients_(model.layers.size()),
+      casts_(model.layers.size()) {
+  for (const Layer& layer : model.layers)
+    for (const ParameterTensor& tensor : layer.parameters)
+      allocate(kFp32Bytes * static_cast<double>(tensor.elements()));
+}
+
+CachingAllocator::Block LastingTensors::allocate(double bytes) {
+  if (!counts_) return CachingAllocator::kNoBlock;
+  bytes_ += allocated_block({bytes});
+  return allocator_.allocate({bytes});
+}
+
+void LastingTensors::free(Block block, double bytes) {
+  if (block == CachingAllocator::kNoBlock) return;
+  bytes_ = bytes_ - allocated_block({bytes});
+  allocator_.free(block);
+}
+
+void LastingTensors::run_forward(std::size_t layer) {
+  if (!autocast(options_) || !computes_in_half(model_.layers[layer].kind)) return;
+  for (const double size : trained(model_.layers[layer]))
+    casts_[layer].push_back(allocate(kHalfBytes * size));
+}
+
+void LastingTensors::run_backward(std::size_t layer) {
+  const std::vector<double> sizes = trained(model_.layers[layer]);
+  for (const double size : sizes) {
+    const double narrow = casts_[layer].empty() ? 0 : kHalfBytes * size;  // the gradient of the cast
+    const Block before = allocate(narrow);
+    gradients_[layer].push_back(allocate(kFp32Bytes * size));
+    free(before, narrow);
+  }
+  for (std::size_t i = 0; i < casts_[layer].size(); ++i) free(casts_[layer][i], kHalfBytes * sizes[i]);
+  casts_[layer].clear();
+}
+
+void LastingTensors::end_step() {
+  const auto copies = has_state_ ? 0 : static_cast<int>(optimizer_copies(options_.optimizer));
+  has_state_ = true;
+  for (const Layer& layer : model_.layers)
+    for (const double size : trained(layer))
+      for (int copy = 0; copy < copies; ++copy) allocate(kFp32Bytes * size);
+  for (std::size_t layer = 0; layer < gradients_.size(); ++layer) {
+    const std::vector<double> sizes = trained(model_.layers[layer]);
+    for (std::size_t i = 0; i < gradients_[layer].size(); ++i)
+      free(gradients_[layer][i], kFp32Bytes * sizes[i]);
+    gradients_[layer].clear();
   }
 }
 

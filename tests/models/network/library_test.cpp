@@ -47,6 +47,7 @@ TEST_CASE("networks of the library have exactly the published numbers of paramet
       {"resnext101-32x4d", 44'177'704},  // timm/resnext101_32x4d on Hugging Face: 44.2 million
       {"mobilenet-v2", 3'504'872},
       {"inception-v3", 27'161'264},
+      {"vgg16-bn", 138'365'992},
       {"vgg19", 143'667'240},
       {"vit-b16", 86'567'656},
       {"vit-l16", 304'326'632},
@@ -114,6 +115,7 @@ TEST_CASE("forward work of networks of images equals torchvision's", "[models]")
                                                      {"resnext50-32x4d", 4.230, 0},
                                                      {"mobilenet-v2", 0.301, 0},
                                                      {"vgg16", 15.470, 0},
+                                                     {"vgg16-bn", 15.470, 0},
                                                      {"vgg19", 19.632, 0},
                                                      {"inception-v3", 5.713, auxiliary},
                                                      {"vit-b16", 17.564, 0},
