@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include <stdexcept>
+
 #include "kernels/cudnn/cuda/handles.hpp"
 #endif
 
@@ -19,27 +21,38 @@ void check_nccl(ncclResult_t status, const char* call) {
 
 using Communicator = Owned<ncclComm_t, ncclCommDestroy>;
 
+void all_reduce(const AllReduceArrays& arrays, std::int64_t elements, ncclComm_t communicator) {
+  check_nccl(ncclAllReduce(arrays.from, arrays.to, static_cast<std::size_t>(elements), ncclFloat, ncclSum,
+                           communicator, arrays.stream),
+             "ncclAllReduce");
+  ncclResult_t later = ncclSuccess;
+  check_nccl(ncclCommGetAsyncError(communicator, &later), "ncclCommGetAsyncError");
+  check_nccl(later, "ncclAllReduce");
+}
+
 }  // namespace
 
-SingleRankAllReduce make_single_rank_all_reduce(int device, cudaStream_t stream) {
-  int version = 0;
-  check_nccl(ncclGetVersion(&version), "ncclGetVersion");
-  ncclComm_t made = nullptr;
-  check_nccl(ncclCommInitAll(&made, 1, &device), "ncclCommInitAll");
-  const std::shared_ptr<Communicator> owner = std::make_shared<Communicator>(made);
-  SingleRankAllReduce result;
-  result.library = fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-  result.start = [owner, stream](const float* from, float* to, std::size_t elements) {
-    check_nccl(ncclAllReduce(from, to, elements, ncclFloat, ncclSum, owner->get(), stream), "ncclAllReduce");
-    ncclResult_t later = ncclSuccess;
-    check_nccl(ncclCommGetAsyncError(owner->get(), &later), "ncclCommGetAsyncError");
-    check_nccl(later, "ncclAllReduce");
-  };
-  return result;
+void probe_all_reduce(const AllReduceArrays& arrays, const TimeCall& time, std::vector<std::string>& notes) {
+  if (arrays.from == arrays.to)
+    throw std::invalid_argument("an all-reduce of one rank in place launches nothing that could be timed");
+  try {
+    int version = 0;
+    check_nccl(ncclGetVersion(&version), "ncclGetVersion");
+    notes.push_back(fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100));
+    ncclComm_t made = nullptr;
+    check_nccl(ncclCommInitAll(&made, 1, &arrays.device), "ncclCommInitAll");
+    const Communicator communicator(made);
+    for (std::int64_t elements = 1024; elements <= arrays.elements; elements *= 16) {
+      time("all-reduce among one rank, out of place", 4.0 * static_cast<double>(elements),
+           [&] { all_reduce(arrays, elements, communicator.get()); });
+    }
+  } catch (const GpuError& error) {
+    notes.push_back(fmt::format("all-reduce: {}", error.what()));
+  }
 }
 #else
-SingleRankAllReduce make_single_rank_all_reduce(int, cudaStream_t) {
-  return {{}, "this build has no NCCL"};
+void probe_all_reduce(const AllReduceArrays&, const TimeCall&, std::vector<std::string>& notes) {
+  notes.emplace_back("this build has no NCCL");
 }
 #endif
 

@@ -99,23 +99,6 @@ void probe_kernels(Bench& bench) {
   }
 }
 
-void probe_all_reduce(Bench& bench) {
-  try {
-    const SingleRankAllReduce reduce =
-        make_single_rank_all_reduce(bench.device->options.device, bench.stream());
-    bench.result.notes.push_back(reduce.library);
-    if (!reduce.start) return;
-    for (std::int64_t elements = 1024; elements <= kLargest; elements *= 16) {
-      // In place NCCL launches nothing for one rank.
-      bench.time("all-reduce among one rank, out of place", 4.0 * static_cast<double>(elements), [&] {
-        reduce.start(floats(bench.one), floats(bench.two), static_cast<std::size_t>(elements));
-      });
-    }
-  } catch (const GpuError& error) {
-    bench.result.notes.push_back(fmt::format("all-reduce: {}", error.what()));
-  }
-}
-
 constexpr int kBlocks = 16;  ///< about as many thread blocks as NCCL uses
 constexpr std::int64_t kLoadElements = 1 << 24;
 
@@ -182,7 +165,10 @@ GpuProbes probe_gpu(const GpuOptions& gpu, const Model& model, std::int64_t batc
   probe_launches(bench);
   probe_copies(bench);
   probe_kernels(bench);
-  probe_all_reduce(bench);
+  probe_all_reduce(
+      {gpu.device, stream, floats(bench.one), floats(bench.two), kLargest},
+      [&bench](const auto& name, double bytes, const auto& call) { bench.time(name, bytes, call); },
+      bench.result.notes);
   Network network(*backend, model, {.batch = batch});
   StepEvents events(device, network);
   events.warm_up(kWarmUp);
