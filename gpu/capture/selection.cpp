@@ -19,12 +19,13 @@ GpuOptions DeviceOptions::gpu_options() const {
           .precision = static_cast<GpuPrecision>(place),
           .layout = layout == "nhwc" ? ImageLayout::nhwc : ImageLayout::nchw,
           .workspace = static_cast<std::size_t>(workspace_mib) << 20,
-          .fuses = !no_fusion};
+          .fuses = !no_fusion,
+          .graphs = graphs};
 }
 
 std::string DeviceOptions::command_line() const {
-  return fmt::format(" --device {} --precision {} --layout {} --workspace {}{}", device, precision, layout,
-                     workspace_mib, no_fusion ? " --no-fusion" : "");
+  return fmt::format(" --device {} --precision {} --layout {} --workspace {}{}{}", device, precision, layout,
+                     workspace_mib, no_fusion ? " --no-fusion" : "", graphs ? " --graphs" : "");
 }
 
 void add_device_options(Command command, DeviceOptions& options) {

@@ -153,6 +153,11 @@ class CudnnBackend final : public Backend {
     return cudnn::make_group(device_, layers);
   }
 
+  std::unique_ptr<RecordedWork> record_work(const std::function<void()>& enqueue) override {
+    if (!device_->options.graphs) return nullptr;
+    return std::make_unique<WorkGraph>(device_, enqueue);
+  }
+
   /// Always fp32: layers that compute in another precision convert their inputs, as PyTorch's autocast does.
   std::unique_ptr<Tensor> make_tensor(const Shape& shape) override {
     const bool nhwc = shape.size() == 4 && device_->options.layout == ImageLayout::nhwc;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -110,6 +111,8 @@ class LayerKernel {
   /// True if `run(pass)` computes anything. False for `update`, which the backend runs for all layers.
   virtual bool has(Pass pass) const = 0;
   virtual void run(Pass pass) = 0;
+  /// Whether every run of a pass starts the same work, so that a recording of it computes the same.
+  virtual bool repeats() const { return true; }
 
   /// Spatially partitioned samples: whether neighbours exchange halos (rows that their windows read) before
   /// this pass of the layer.
@@ -158,6 +161,14 @@ class LayerGroup {
   virtual void end_backward() = 0;
 };
 
+/// Work of the device that was recorded and can be started again by one call, such as a CUDA graph. It uses
+/// the same memory each time.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  virtual void start() = 0;
+};
+
 /// A library and the device that it computes on. An abstract class because oneDNN and cuDNN run the same
 /// networks.
 class Backend {
@@ -173,6 +184,11 @@ class Backend {
   /// or need no conversion.
   /// @param layers  a null entry stands for a layer that computes nothing; the layers must outlive the group
   virtual std::unique_ptr<LayerGroup> make_group(const std::vector<LayerKernel*>& /*layers*/) {
+    return nullptr;
+  }
+
+  /// Records the work that `enqueue` would start. Null if this backend starts all work singly.
+  virtual std::unique_ptr<RecordedWork> record_work(const std::function<void()>& /*enqueue*/) {
     return nullptr;
   }
 
@@ -223,7 +239,8 @@ struct GpuOptions {
   ImageLayout layout = ImageLayout::nchw;
   std::size_t workspace = std::size_t{1}
                           << 30;  ///< limit of the memory that libraries use besides tensors [bytes]
-  bool fuses = true;  ///< batch norm computes the ReLU after it, and one kernel updates all parameters
+  bool fuses = true;    ///< batch norm computes the ReLU after it, and one kernel updates all parameters
+  bool graphs = false;  ///< passes that follow one another are replayed as one CUDA graph
 };
 
 /// "cuda:0" -> 0.

@@ -142,16 +142,49 @@ void Network::run(std::size_t layer, Pass pass) {
 }
 
 LayerGroup* Network::group_of(std::size_t first, std::size_t last) {
-  auto& group = groups_[{first, last}];
-  if (group == nullptr && backend_.fuses()) {
+  const auto [group, is_new] = groups_.try_emplace({first, last});
+  if (is_new && backend_.fuses()) {
     std::vector<LayerKernel*> layers;
     for (std::size_t i = first; i < last; ++i) layers.push_back(kernels_.at(i).get());
-    group = backend_.make_group(layers);
+    group->second = backend_.make_group(layers);
   }
-  return group.get();
+  return group->second.get();
 }
 
 void Network::run_forward(std::size_t first, std::size_t last, const Observer& after) {
+  run_range({Pass::forward, first, last}, after);
+}
+
+void Network::run_backward(std::size_t first, std::size_t last, const Observer& after) {
+  run_range({Pass::backward_data, first, last}, after);
+}
+
+void Network::run_range(const PassRange& range, const Observer& after) {
+  const auto enqueue = [&] {
+    range.pass == Pass::forward ? enqueue_forward(range.first, range.last, after)
+                                : enqueue_backward(range.first, range.last, after);
+  };
+  if (after || range.first >= range.last) return enqueue();
+  Recording& one = recordings_[range];
+  // The first run makes what later runs use, such as lists in the device's memory.
+  if (one.runs < 2 && ++one.runs == 2 && repeats(range)) one.work = backend_.record_work(enqueue);
+  one.work != nullptr ? one.work->start() : enqueue();
+}
+
+bool Network::repeats(const PassRange& range) const {
+  // Passes of shards stop for the halos and sums that ranks exchange within them.
+  if (options_.part.spatial_shard != nullptr || options_.part.tensor_shard != nullptr) return false;
+  for (std::size_t i = range.first; i < range.last; ++i) {
+    if (contains(i) && !kernels_[i]->repeats()) return false;
+  }
+  return true;
+}
+
+bool Network::has_recordings() const {
+  return std::ranges::any_of(recordings_, [](const auto& one) { return one.second.work != nullptr; });
+}
+
+void Network::enqueue_forward(std::size_t first, std::size_t last, const Observer& after) {
   LayerGroup* group = group_of(first, last);
   if (group != nullptr) {
     group->begin_forward();
@@ -165,7 +198,7 @@ void Network::run_forward(std::size_t first, std::size_t last, const Observer& a
   if (group != nullptr) group->end_forward();
 }
 
-void Network::run_backward(std::size_t first, std::size_t last, const Observer& after) {
+void Network::enqueue_backward(std::size_t first, std::size_t last, const Observer& after) {
   LayerGroup* group = group_of(first, last);
   if (group != nullptr) group->begin_backward();
   for (std::size_t i = last; i-- > first;) {
@@ -220,32 +253,6 @@ void Network::update(std::size_t begin, std::size_t end, const float* gradient) 
 void Network::set_rate(double learning_rate, double gradient_scale) {
   options_.optimizer.learning_rate = learning_rate;
   gradient_scale_ = gradient_scale;
-}
-
-void Network::fill_parameters() {
-  const SharedPart* part = shared_part();
-  const std::vector<Layer>& layers = (part == nullptr ? model_ : part->whole).layers;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    for (std::size_t k = 0; contains(i) && k < layers[i].parameters.size(); ++k) {
-      const std::vector<float> values = initial_values(layers, i, k, options_.seed);
-      kernels_[i]->write_parameter(k, part == nullptr ? values : extract_part(values, *part, i, k));
-    }
-  }
-}
-
-void Network::fill_with_synthetic_data(std::uint64_t seed) {
-  fill_input(*input_, model_, seed);
-  for (std::size_t i = 0; i < kernels_.size(); ++i) {
-    Tensor* targets = contains(i) ? kernels_[i]->targets() : nullptr;
-    if (targets != nullptr) fill_targets(*targets, model_.layers[i], i, seed);
-  }
-}
-
-void Network::reset() {
-  fill_parameters();
-  for (const auto& state : states_) backend_.clear(state.get(), all_.elements);
-  if (options_.part.accumulate) backend_.clear(sums_.get(), all_.elements);
-  step_ = 0;
 }
 
 void Network::step(const Observer& observer, const StepExchange& exchange) {

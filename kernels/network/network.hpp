@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -107,8 +108,12 @@ class Network {
   void run(std::size_t layer, Pass pass);
   /// Runs the passes of layers [first, last) that the network has. Nothing else may use their parameters
   /// meanwhile, because the backend may convert weights before, and gradients after, in one call for all.
+  /// Without an observer the backend may record the passes of a whole part or replica in their second run,
+  /// and start the recording from then on.
   void run_forward(std::size_t first, std::size_t last, const Observer& after = {});
   void run_backward(std::size_t first, std::size_t last, const Observer& after = {});
+  /// Whether some passes are started as a recording.
+  bool has_recordings() const;
   /// Elements of each layer in the call that works for all layers in this pass.
   std::vector<double> elements_for_all(Pass pass);
   /// Counts steps for the optimizer; `step` calls it before the first update.
@@ -157,6 +162,16 @@ class Network {
   struct Range {
     std::size_t begin = 0, end = 0;  ///< in the memory of all parameters [elements]
   };
+  /// Layers [first, last) in one direction.
+  struct PassRange {
+    Pass pass;  ///< forward, or backward_data for both backward passes
+    std::size_t first, last;
+    auto operator<=>(const PassRange&) const = default;
+  };
+  struct Recording {
+    int runs = 0;  ///< 0, 1, or 2 for 2 and more
+    std::unique_ptr<RecordedWork> work;
+  };
 
   LayerSite site_of(std::size_t layer);
   void add_fusion(std::size_t layer, LayerSite& site);
@@ -176,6 +191,11 @@ class Network {
   std::vector<Tensor*> output_gradients_of(std::size_t layer);
   /// The layers of a range that their backend converts together; null if it does not.
   LayerGroup* group_of(std::size_t first, std::size_t last);
+  void run_range(const PassRange& range, const Observer& after);
+  void enqueue_forward(std::size_t first, std::size_t last, const Observer& after);
+  void enqueue_backward(std::size_t first, std::size_t last, const Observer& after);
+  /// Whether a recording of these passes computes the same in every step.
+  bool repeats(const PassRange& range) const;
   void accumulate(Range range);
   void update_range(Range range);
 
@@ -187,6 +207,7 @@ class Network {
   std::vector<std::unique_ptr<LayerKernel>> kernels_;  ///< null for layers outside the part
   std::vector<FusedNorm> fused_;                       ///< groups whose layers run in one kernel
   std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<LayerGroup>> groups_;  ///< by range of layers
+  std::map<PassRange, Recording> recordings_;
   std::map<std::size_t, std::unique_ptr<Tensor>> boundary_output_gradients_;
   std::vector<bool> trains_;  ///< whether a layer has trainable arrays or comes after one
   std::vector<std::vector<ParameterView>> views_;

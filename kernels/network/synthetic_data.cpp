@@ -131,4 +131,30 @@ void fill_targets(Tensor& targets, const Layer& loss, std::size_t index, std::ui
   }
 }
 
+void Network::fill_parameters() {
+  const SharedPart* part = shared_part();
+  const std::vector<Layer>& layers = (part == nullptr ? model_ : part->whole).layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    for (std::size_t k = 0; contains(i) && k < layers[i].parameters.size(); ++k) {
+      const std::vector<float> values = initial_values(layers, i, k, options_.seed);
+      kernels_[i]->write_parameter(k, part == nullptr ? values : extract_part(values, *part, i, k));
+    }
+  }
+}
+
+void Network::fill_with_synthetic_data(std::uint64_t seed) {
+  fill_input(*input_, model_, seed);
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    Tensor* targets = contains(i) ? kernels_[i]->targets() : nullptr;
+    if (targets != nullptr) fill_targets(*targets, model_.layers[i], i, seed);
+  }
+}
+
+void Network::reset() {
+  fill_parameters();
+  for (const auto& state : states_) backend_.clear(state.get(), all_.elements);
+  if (options_.part.accumulate) backend_.clear(sums_.get(), all_.elements);
+  step_ = 0;
+}
+
 }  // namespace stepcast

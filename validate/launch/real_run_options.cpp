@@ -49,6 +49,7 @@ std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::p
                         "--workspace",     std::to_string(gpus.options.workspace_mib),
                         "--path",          gpus.path});
     if (gpus.options.no_fusion) commands.back().push_back("--no-fusion");
+    if (gpus.options.graphs) commands.back().push_back("--graphs");
     if (!gpus.device_file.empty())
       commands.back().insert(commands.back().end(), {"--device-file", gpus.device_file});
     commands.back().insert(commands.back().end(), job.arguments.begin(), job.arguments.end());
@@ -73,6 +74,10 @@ void add_gpu_options(Command command, GpuOptionsText& options, const std::string
       "--no-fusion", options.no_fusion,
       "On GPUs: compute a ReLU after batch norm, and the update of each layer, in kernels of their "
       "own, as PyTorch does.");
+  command.add_flag(
+      "--graphs", options.graphs,
+      "On GPUs: replay passes that follow one another as one CUDA graph, so that small batches do "
+      "not wait for the host. Not for layers with dropout and for parts of layers.");
 }
 
 void add_gpu_paths(Command command, GpuRanks& gpus) {

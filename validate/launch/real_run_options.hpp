@@ -20,6 +20,7 @@ struct GpuOptionsText {
   std::string device = "cuda:0", precision = "f32", layout = "nchw";
   std::int64_t workspace_mib = 1024;
   bool no_fusion = false;
+  bool graphs = false;
 };
 
 /// The use of GPUs by the ranks of a real run.

@@ -79,6 +79,17 @@ std::vector<TimedPair> measure(StepEvents& events, const CaptureOptions& options
   return pairs;
 }
 
+/// Divides the time of each step among its passes in proportion to the times that they take with events
+/// between them, because those passes were launched singly and the step replayed its passes as graphs.
+void divide_among_passes(std::vector<TimedPair>& pairs, Trace& trace) {
+  for (TimedPair& pair : pairs) {
+    const double singly = std::accumulate(pair.passes.begin(), pair.passes.end(), 0.0);
+    for (double& seconds : pair.passes) seconds *= singly > 0 ? pair.whole / singly : 0;
+  }
+  trace.notes.emplace_back(
+      "the step's passes were replayed as CUDA graphs; layers share its time as they do without graphs");
+}
+
 void add_samples(const Network& network, const std::vector<TimedPair>& pairs, Trace& trace) {
   for (const Layer& layer : network.model().layers) trace.layers.emplace_back().name = layer.name;
   const std::vector<LayerPass> passes = passes_in_order(network);
@@ -186,8 +197,9 @@ Trace capture_on_gpu(const GpuOptions& gpu, const Model& model, const CaptureOpt
   Network network(*backend, model, cudnn::network_options(options));
   cudnn::StepEvents events(device, network);
   const std::string before = gpu_state(cudnn::pci_bus(gpu.device));
-  const std::vector<cudnn::TimedPair> pairs = cudnn::measure(events, options);
+  std::vector<cudnn::TimedPair> pairs = cudnn::measure(events, options);
   Trace trace = cudnn::described(*backend, gpu, model, options);
+  if (network.has_recordings()) cudnn::divide_among_passes(pairs, trace);
   cudnn::add_samples(network, pairs, trace);
   cudnn::flag(pairs, options, trace);
   cudnn::add_graph(device, network, options, trace);

@@ -82,10 +82,10 @@ namespace stepcast::cudnn {
 
 namespace {
 
-void run_step(Network& network) {
+void run_step(Network& network, const Network::Observer& after = {}) {
   const std::size_t layers = network.model().layers.size();
-  network.run_forward(0, layers);
-  network.run_backward(0, layers);
+  network.run_forward(0, layers, after);
+  network.run_backward(0, layers, after);
   network.begin_update();
   network.update_layers(0, layers);
 }
@@ -168,30 +168,14 @@ double StepEvents::cost_of_event() {
   return *middle;
 }
 
-StepGraph::StepGraph(std::shared_ptr<Device> device, Network& network) : device_(std::move(device)) {
-  const cudaStream_t stream = device_->stream.get();
-  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  cudaGraph_t graph = nullptr;
-  try {
-    run_step(network);
-  } catch (const std::exception&) {
-    static_cast<void>(cudaStreamEndCapture(stream, &graph));  // otherwise the stream stays unusable
-    if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
-    cudaGetLastError();
-    throw;
-  }
-  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-  graph_ = Graph(graph);
-  cudaGraphExec_t executable = nullptr;
-  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  executable_ = Executable(executable);
-}
+StepGraph::StepGraph(std::shared_ptr<Device> device, Network& network)
+    : device_(std::move(device)), graph_(device_, [&network] {
+        // With an observer the passes start singly. A graph cannot hold the start of another one.
+        run_step(network, [](std::size_t, Pass) {});
+      }) {}
 
 double StepGraph::time() {
-  const cudaStream_t stream = device_->stream.get();
-  return seconds_on_stream(stream,
-                           [&] { check(cudaGraphLaunch(executable_.get(), stream), "cudaGraphLaunch"); });
+  return seconds_on_stream(device_->stream.get(), [this] { graph_.start(); });
 }
 
 }  // namespace stepcast::cudnn

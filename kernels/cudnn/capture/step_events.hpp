@@ -66,12 +66,8 @@ class StepGraph {
   double time();
 
  private:
-  using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
-  using Executable = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
-
   std::shared_ptr<Device> device_;
-  Graph graph_;
-  Executable executable_;
+  WorkGraph graph_;
 };
 
 /// Time for which a GPU is kept busy before anything is timed [s], longer than its clocks need to rise.

@@ -64,6 +64,8 @@ class Dropout final : public CudnnLayer {
     });
   }
 
+  bool repeats() const override { return false; }
+
  private:
   DropoutMask mask(std::uint32_t step) const {
     const double share = layer().coefficient;

@@ -174,6 +174,31 @@ cudaEvent_t cuda_event(const DeviceMemory::Event& event) {
   return static_cast<cudaEvent_t>(event.get());
 }
 
+WorkGraph::WorkGraph(std::shared_ptr<Device> device, const std::function<void()>& enqueue)
+    : device_(std::move(device)) {
+  const std::lock_guard lock(device_->recording);
+  const cudaStream_t stream = device_->stream.get();
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  cudaGraph_t graph = nullptr;
+  try {
+    enqueue();
+  } catch (const std::exception&) {
+    static_cast<void>(cudaStreamEndCapture(stream, &graph));  // otherwise the stream stays unusable
+    if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+    cudaGetLastError();
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  graph_ = Graph(graph);
+  cudaGraphExec_t executable = nullptr;
+  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  executable_ = Executable(executable);
+}
+
+void WorkGraph::start() {
+  check(cudaGraphLaunch(executable_.get(), device_->stream.get()), "cudaGraphLaunch");
+}
+
 GpuMemory::GpuMemory(std::shared_ptr<Device> device)
     : device_(std::move(device)), down_(make_stream()), up_(make_stream()) {}
 
@@ -184,6 +209,7 @@ void GpuMemory::select() const {
 DeviceMemory::Event GpuMemory::record_event() {
   select();
   auto event = make_event();
+  const std::lock_guard lock(device_->recording);
   record(event.get(), device_->stream.get());
   return event;
 }
@@ -194,12 +220,14 @@ void GpuMemory::wait(const Event& event) {
 
 std::shared_ptr<float> GpuMemory::allocate(std::size_t elements) {
   select();
+  const std::lock_guard lock(device_->recording);
   const auto memory = allocate_bytes(elements * sizeof(float), device_->stream.get());
   return {memory, static_cast<float*>(memory.get())};
 }
 
 void GpuMemory::copy(const float* from, float* to, std::size_t elements) {
   select();
+  const std::lock_guard lock(device_->recording);
   check(cudaMemcpyAsync(to, from, elements * sizeof(float), cudaMemcpyDeviceToDevice, device_->stream.get()),
         "cudaMemcpyAsync");
 }

@@ -2,8 +2,10 @@
 
 #include <cublasLt.h>
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "kernels/cudnn/cuda/element.hpp"
@@ -72,6 +74,9 @@ struct Device {
   std::map<std::string, TimedChoice> choices;  ///< choices for convolutions, by their geometry
   double search_seconds = 0;                   ///< time that their choice took
   bool clocks_are_high = false;
+  /// Held while a graph is recorded. A thread other than the program's locks it to add to `stream`, because
+  /// its work would become a part of the graph.
+  std::recursive_mutex recording;
 
  private:
   std::map<std::size_t, std::weak_ptr<void>> within_pass_;  ///< by size [bytes]
@@ -79,6 +84,25 @@ struct Device {
 
 /// @throws InputError if there is no such GPU
 void require_device(int device);
+
+/// Work on a device's stream that was recorded as one CUDA graph, so that its start costs the host one
+/// launch.
+class WorkGraph final : public RecordedWork {
+ public:
+  /// Records what `enqueue` adds to the stream. Nothing of it runs.
+  /// @throws GpuError if a call cannot be recorded; the stream remains usable
+  WorkGraph(std::shared_ptr<Device> device, const std::function<void()>& enqueue);
+
+  void start() override;
+
+ private:
+  using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
+  using Executable = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+  std::shared_ptr<Device> device_;
+  Graph graph_;
+  Executable executable_;
+};
 
 /// A GPU's memory. Events are recorded on the stream of the work, host memory is page-locked, and each
 /// direction of copies has its own stream, because a GPU has one copy engine per direction.

@@ -24,6 +24,10 @@ std::unique_ptr<Backend> nhwc_backend() {
   return make_cudnn_backend(kNhwc);
 }
 
+std::unique_ptr<Backend> graph_backend() {
+  return make_cudnn_backend({.graphs = true});
+}
+
 }  // namespace
 
 TEST_CASE("the backend's layers compute what plain loops do", "[pretended][long]") {
@@ -83,6 +87,19 @@ TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended]
   const Curve expected = learned(c.strategy, c.ranks, *c.model, options_of(c));
   check_same(learned(c.strategy, c.ranks, *c.model, options_of(c), make), expected);
   CHECK(*expected.rows.back().number("loss") != *expected.rows.front().number("loss"));
+}
+
+TEST_CASE("ranks on GPUs that replay passes as graphs learn what ranks on CPUs do, to rounding",
+          "[pretended][graphs][long]") {
+  using Kind = DataOptions::Kind;
+  const LearningCase c = GENERATE(
+      LearningCase{"{kind: synchronous, all_reduce: ring, bucket: tensor}", 2, 2, &kImages, Kind::images},
+      LearningCase{"{kind: pipeline, stages: 2, split_points: [conv2], micro_batches: 4, schedule: 1f1b}", 2,
+                   1, &kImages, Kind::images},
+      LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
+  CAPTURE(c.strategy);
+  check_same(learned(c.strategy, c.ranks, *c.model, options_of(c), graph_backend),
+             learned(c.strategy, c.ranks, *c.model, options_of(c)));
 }
 
 }  // namespace stepcast::test

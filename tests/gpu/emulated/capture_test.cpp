@@ -125,24 +125,6 @@ TEST_CASE("whole steps of all kinds of layers can be captured, also as CUDA grap
 
 namespace {
 
-/// Counts the launches of this project's kernels.
-class LaunchCount {
- public:
-  LaunchCount() {
-    emulated::launcher() = [this](cudaStream_t stream, std::function<void()> kernel) {
-      ++launches_;
-      usual_(stream, std::move(kernel));
-    };
-  }
-  LaunchCount(const LaunchCount&) = delete;
-  ~LaunchCount() { emulated::launcher() = usual_; }
-  int launches() const { return launches_; }
-
- private:
-  std::function<void(cudaStream_t, std::function<void()>)> usual_ = emulated::launcher();
-  int launches_ = 0;
-};
-
 /// All parameters after some steps with momentum, and the loss before the last update.
 struct Trained {
   std::vector<float> parameters;
@@ -214,7 +196,7 @@ TEST_CASE("one kernel updates all layers, to the bits of one kernel a layer", "[
     const auto backend = make_cudnn_backend({.fuses = fuses});
     Network network(*backend, model, {.batch = 2, .optimizer = {.kind = kind, .momentum = 0.9}});
     network.step();
-    const LaunchCount count;
+    const emulated::LaunchCount count;
     network.begin_update();
     network.update_layers(0, model.layers.size());
     launches.push_back(count.launches());
@@ -239,7 +221,7 @@ TEST_CASE("one kernel converts all weights, and one all gradients, to the bits o
     Network network(*backend, model,
                     {.batch = 2, .optimizer = {.learning_rate = 0.1}, .part = {.accumulate = accumulate}});
     for (int step = 0; step < 2; ++step) network.step();
-    const LaunchCount count;
+    const emulated::LaunchCount count;
     network.run_forward(0, model.layers.size());
     network.run_backward(0, model.layers.size());
     launches.push_back(count.launches());
@@ -315,6 +297,24 @@ TEST_CASE("a step as a graph trains like the step that was captured", "[pretende
     trained.push_back(network.kernel(0).read_parameter(0));
   }
   CHECK(trained[0] == trained[1]);
+}
+
+TEST_CASE("the layers of a step whose passes are replayed as graphs share its time", "[pretended][graphs]") {
+  const Model model = model_of(kImages);
+  const Trace trace = capture_on_gpu({.graphs = true}, model, {.batch = 2, .steps = kSteps, .warm_up = 1});
+  check_trace(trace, model);
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    double sum = 0;
+    for (const LayerTrace& layer : trace.layers) {
+      for (const PassSamples* pass :
+           {&layer.forward, &layer.backward_data, &layer.backward_weights, &layer.update})
+        sum += pass->seconds.empty() ? 0 : pass->seconds[step];
+    }
+    CHECK(sum == Approx(trace.step_seconds[step]));
+  }
+  CHECK_THAT(trace.notes,
+             Catch::VectorContains(std::string("the step's passes were replayed as CUDA graphs; "
+                                               "layers share its time as they do without graphs")));
 }
 
 TEST_CASE("attention layers share the memory of their scores, and fused ones have none", "[pretended]") {

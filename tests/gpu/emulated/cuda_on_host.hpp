@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 /// Runs CUDA kernels as plain functions on the host, so that they can be tested without a GPU. Blocks run one
 /// after another; the threads of a block are coroutines with stacks of their own, which switch at barriers.
@@ -26,6 +27,23 @@ std::function<bool(uint3)>& chosen_blocks();
 
 /// The function that puts a launch into its stream; empty: the launch runs at once.
 std::function<void(cudaStream_t, std::function<void()>)>& launcher();
+/// Counts the launches while it exists.
+class LaunchCount {
+ public:
+  LaunchCount() {
+    launcher() = [this](cudaStream_t stream, std::function<void()> kernel) {
+      ++launches_;
+      usual_(stream, std::move(kernel));
+    };
+  }
+  LaunchCount(const LaunchCount&) = delete;
+  ~LaunchCount() { launcher() = usual_; }
+  int launches() const { return launches_; }
+
+ private:
+  std::function<void(cudaStream_t, std::function<void()>)> usual_ = launcher();
+  int launches_ = 0;
+};
 /// Runs a kernel on its stream. An empty grid is refused at once, as a launch is.
 void launch(const Shape& shape, const std::function<void()>& thread);
 

@@ -158,8 +158,28 @@ void pretended::enqueue(cudaStream_t stream, std::function<void()> operation) {
   });
 }
 
+std::function<void(bool added)>& pretended::enqueue_observer() {
+  static std::function<void(bool added)> one;
+  return one;
+}
+
+namespace {
+
+/// Tells the observer of the beginning and the end of an addition to a stream.
+struct ObservedAddition {
+  ObservedAddition() { tell(false); }
+  ObservedAddition(const ObservedAddition&) = delete;
+  ~ObservedAddition() { tell(true); }
+  static void tell(bool added) {
+    if (pretended::enqueue_observer()) pretended::enqueue_observer()(added);
+  }
+};
+
+}  // namespace
+
 void pretended::enqueue_waiting(cudaStream_t stream, Operation operation) {
   const std::lock_guard lock(gate);
+  const ObservedAddition observed;
   if (of(stream)->captured != nullptr) return of(stream)->captured->push_back(std::move(operation));
   of(stream)->work.push_back(std::move(operation));
   if (drawn(8)) run_some_others(nullptr);

@@ -16,6 +16,10 @@ using Operation = std::function<bool()>;
 void enqueue(cudaStream_t stream, std::function<void()> operation);
 void enqueue_waiting(cudaStream_t stream, Operation operation);
 
+/// Called on the host when an operation begins to be added to a stream, and when it has been added. May be
+/// empty.
+std::function<void(bool added)>& enqueue_observer();
+
 /// Returns when all operations of a stream are done. Throws if for 20 s no stream has done anything: a real
 /// GPU would hang.
 void drain(cudaStream_t stream);

@@ -139,6 +139,7 @@ TEST_CASE("ranks on GPUs capture, measure links and run every point, by NCCL and
           "[pretended][ranks][long]") {
   const bool nccl = GENERATE(true, false);
   TwoRanks two(nccl ? "nccl" : "host", nccl ? 2 : 1);
+  for (RankOptions& one : two.options) one.gpus.options.graphs = nccl;
   pretended::behaviour().answers_in_progress = 2;
   CHECK(two.run() == std::vector<std::string>(2));
   const auto rows = read_json_lines(read_file(two.out() / "samples.jsonl"), "samples.jsonl").rows;
@@ -148,6 +149,9 @@ TEST_CASE("ranks on GPUs capture, measure links and run every point, by NCCL and
   const std::string platform = read_file(two.out() / "platform.yaml");
   CHECK_THAT(platform, Catch::Contains("h200"));
   CHECK_THAT(platform, Catch::Contains(nccl ? "by NCCL" : "through the host"));
+  const bool graphs =
+      read_file(two.out() / "tiny-b2.yaml").find("replayed as CUDA graphs") != std::string::npos;
+  CHECK(graphs == nccl);
   CHECK((pretended::behaviour().calls > 0) == nccl);
   CHECK(two.control->rank(RankId{0}).finished.load() == 1);
   CHECK(two.control->rank(RankId{1}).finished.load() == 1);

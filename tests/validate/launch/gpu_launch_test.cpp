@@ -33,11 +33,16 @@ TEST_CASE("a rank on a GPU waits half as long for others as it may be silent, an
     return all;
   };
   CHECK_THAT(words(1), Catch::StartsWith(" stepcast-gpu rank --rank 1 --ranks 2 "));
-  CHECK_THAT(words(0), Catch::Contains(" --stall-timeout 15 ") && !Catch::Contains("--no-fusion"));
-  gpus.options = {
-      .device = "cuda:1", .precision = "bf16", .layout = "nhwc", .workspace_mib = 64, .no_fusion = true};
+  CHECK_THAT(words(0), Catch::Contains(" --stall-timeout 15 ") && !Catch::Contains("--no-fusion") &&
+                           !Catch::Contains("--graphs"));
+  gpus.options = {.device = "cuda:1",
+                  .precision = "bf16",
+                  .layout = "nhwc",
+                  .workspace_mib = 64,
+                  .no_fusion = true,
+                  .graphs = true};
   CHECK_THAT(words(0), Catch::Contains(" --device cuda:1 --precision bf16 --layout nhwc --workspace 64 ") &&
-                           Catch::Contains(" --no-fusion "));
+                           Catch::Contains(" --no-fusion --graphs "));
 }
 
 TEST_CASE("NCCL is refused for two ranks of one GPU, and an error says that there is no GPU",
