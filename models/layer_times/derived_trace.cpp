@@ -157,10 +157,7 @@ std::vector<std::string> warnings(const Model& model, const Device& device, cons
     flags.push_back(fmt::format("no published rate of {}: efficiency assumed equal to that of {}",
                                 device.name, calibration.fitted_on));
   }
-  const bool convolutions = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
-    return layer.kind == LayerKind::convolution;
-  });
-  if (convolutions && !calibration.convolutions_seen) {
+  if (has_convolutions(model) && !calibration.convolutions_seen) {
     flags.push_back("convolutions extrapolated: the efficiency was fitted on dense networks");
   }
   const bool fp32 = device.choice().precision == KernelChoice::Precision::f32;

@@ -290,16 +290,16 @@ void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, c
   });
 }
 
-void group_norm_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
-                     cudaStream_t stream) {
+void synchronized_batch_norm_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
+                                  cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     sum_into(Squares<T>{{{static_cast<const T*>(x)}}}, shape, sums, sums + shape.channels, scratch, stream);
   });
 }
 
-void group_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const float* sums, double count,
-                        const void* x, void* y, cudaStream_t stream) {
+void synchronized_batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
+                                     double count, const void* x, void* y, cudaStream_t stream) {
   write_group_statistics<<<blocks_for(shape.channels), kThreads, 0, stream>>>(sums, count, shape.channels,
                                                                               arrays);
   check_launch("write_group_statistics");
@@ -309,8 +309,9 @@ void group_norm_forward(const Channels& shape, const BatchNormArrays& arrays, co
   });
 }
 
-void group_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, const void* x, const void* dy,
-                          float* sums, const Scratch& scratch, cudaStream_t stream) {
+void synchronized_batch_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, const void* x,
+                                       const void* dy, float* sums, const Scratch& scratch,
+                                       cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     const Slopes<T> slopes{
@@ -319,8 +320,9 @@ void group_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, 
   });
 }
 
-void group_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
-                         double count, const void* x, const void* dy, void* dx, cudaStream_t stream) {
+void synchronized_batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
+                                      double count, const void* x, const void* dy, void* dx,
+                                      cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     const NormalizeBack back{arrays, sums + shape.channels, sums, static_cast<float>(count)};

@@ -70,19 +70,21 @@ void batch_norm_relu_backward(const Channels& shape, const BatchNormArrays& norm
                               const NormReluArrays& arrays, float* scale_gradient, float* shift_gradient,
                               const Scratch& scratch, cudaStream_t stream);
 
-/// Batch norm over a group of devices. Each pass has two parts around an all-reduce of `sums`, which are two
-/// lists with one number per channel each. `count` is the number of elements per channel in the whole group.
-/// The bytes are those of batch norm.
+/// Synchronized batch norm: batch norm over a group of devices. Each pass has two parts around an all-reduce
+/// of `sums`, which are two lists with one number per channel each. `count` is the number of elements per
+/// channel in the whole group. The bytes are those of batch norm.
 ///   forward   sums of x and x^2        then mean, inverse, running statistics and y
 ///   backward  sums of dy and dy x^     then dx; the sums of the own part are the gradients of shift and
 ///   scale
-void group_norm_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
-                     cudaStream_t stream);
-void group_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const float* sums, double count,
-                        const void* x, void* y, cudaStream_t stream);
-void group_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, const void* x, const void* dy,
-                          float* sums, const Scratch& scratch, cudaStream_t stream);
-void group_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
-                         double count, const void* x, const void* dy, void* dx, cudaStream_t stream);
+void synchronized_batch_norm_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
+                                  cudaStream_t stream);
+void synchronized_batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
+                                     double count, const void* x, void* y, cudaStream_t stream);
+void synchronized_batch_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, const void* x,
+                                       const void* dy, float* sums, const Scratch& scratch,
+                                       cudaStream_t stream);
+void synchronized_batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
+                                      double count, const void* x, const void* dy, void* dx,
+                                      cudaStream_t stream);
 
 }  // namespace stepcast::cudnn

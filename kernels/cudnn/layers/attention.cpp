@@ -55,9 +55,8 @@ class Attention final : public CudnnLayer {
 
   void compute_at_once() {
     logarithms_ = float_scratch({blocks_ * tokens_});
-    forward_.emplace_back([this] {
-      fused_->forward(*device(), source_.data(), result().data(), static_cast<float*>(logarithms_.data()));
-    });
+    forward_.emplace_back(
+        [this] { fused_->forward(*device(), source_.data(), result().data(), float_data(logarithms_)); });
   }
 
   void compute_by_scores() {

@@ -55,7 +55,7 @@ class Dense final : public CudnnLayer {
 
   static std::span<float> floats(const CudnnTensor& sum) {
     if (sum.data() == nullptr) return {};
-    return {static_cast<float*>(sum.data()), sum.elements()};
+    return {float_data(sum), sum.elements()};
   }
   /// An fp32 tensor for an all-reduce: `tensor` itself if it is fp32.
   CudnnTensor sum_for(const CudnnTensor& tensor) const {

@@ -82,6 +82,8 @@ class CudnnLayer : public ListedPasses {
   CudnnTensor scratch(const Shape& shape, Order order = Order::row_major) const;
   /// An fp32 tensor, whatever the layer's element type.
   CudnnTensor float_scratch(const Shape& shape) const;
+  /// The elements of an fp32 tensor, in device memory.
+  static float* float_data(const CudnnTensor& tensor) { return static_cast<float*>(tensor.data()); }
   void note(const std::string& text);
 
  private:

@@ -117,24 +117,23 @@ class VocabParallelLoss final : public LossLayer {
         sums_(float_scratch({2 * rows()})) {
     share_output(exponentials_);
     forward_.emplace_back([this] {
-      vocab_parallel_sums(shape(), source_.data(), target_values(), numbers(exponentials_), numbers(sums_),
-                          stream());
+      vocab_parallel_sums(shape(), source_.data(), target_values(), float_data(exponentials_),
+                          float_data(sums_), stream());
       if (!sums_deferred_) finish(Pass::forward);
     });
   }
 
   std::span<float> partial_sums(Pass pass) override {
     if (pass != Pass::forward) return {};
-    return {numbers(sums_), sums_.elements()};
+    return {float_data(sums_), sums_.elements()};
   }
   void defer_sums() override { sums_deferred_ = true; }
   void finish(Pass pass) override {
     if (pass != Pass::forward) return;
-    vocab_parallel_value(rows(), site().loss_weight, numbers(sums_), loss_value(), stream());
+    vocab_parallel_value(rows(), site().loss_weight, float_data(sums_), loss_value(), stream());
   }
 
  private:
-  static float* numbers(const CudnnTensor& tensor) { return static_cast<float*>(tensor.data()); }
   std::int64_t rows() const { return static_cast<std::int64_t>(targets_.elements()); }
   VocabShard shape() const {
     const stepcast::Rows& own = site().share->classes;
@@ -145,7 +144,7 @@ class VocabParallelLoss final : public LossLayer {
     if (!wanted()) return;
     const CudnnTensor dx = make_input_gradient(source_.shape(), Order::row_major);
     backward_data_.emplace_back([this, dx] {
-      vocab_parallel_backward(shape(), site().loss_weight, numbers(exponentials_), numbers(sums_),
+      vocab_parallel_backward(shape(), site().loss_weight, float_data(exponentials_), float_data(sums_),
                               target_values(), dx.data(), stream());
     });
   }

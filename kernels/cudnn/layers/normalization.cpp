@@ -55,15 +55,18 @@ class BatchNorm final : public CudnnLayer {
   float* array(const char* name, int spare, float* Parameter::*which) {
     const int i = find_parameter(name);
     if (i >= 0) return parameter(static_cast<std::size_t>(i)).*which;
-    return static_cast<float*>(unused_.data()) + spare * channel_count();
+    return float_data(unused_) + spare * channel_count();
   }
-  float* scale() { return find_parameter("scale") < 0 ? number(ones_) : value("scale", 0); }
-  static float* number(const CudnnTensor& tensor) { return static_cast<float*>(tensor.data()); }
+  float* scale() { return find_parameter("scale") < 0 ? float_data(ones_) : value("scale", 0); }
   float* running(const char* name) { return find_parameter(name) < 0 ? nullptr : value(name, 0); }
 
   BatchNormArrays arrays() {
-    return {scale(),          value("shift", 0),       number(mean_),
-            number(inverse_), running("running_mean"), running("running_variance")};
+    return {scale(),
+            value("shift", 0),
+            float_data(mean_),
+            float_data(inverse_),
+            running("running_mean"),
+            running("running_variance")};
   }
   Channels channels() const {
     const std::int64_t c = channel_count(), all = static_cast<std::int64_t>(source_.elements());
@@ -180,18 +183,17 @@ class SynchronizedBatchNorm final : public CudnnLayer {
     ones_.write(std::vector<float>(ones_.elements(), 1));
     make_output(source_.shape(), source_.order());
     forward_.emplace_back([this] {
-      group_norm_sums(channels(), source_.data(), number(sums_), partial(), stream());
+      synchronized_batch_norm_sums(channels(), source_.data(), float_data(sums_), partial(), stream());
       if (!sums_deferred_) finish(Pass::forward, own_count());
     });
   }
 
-  std::span<float> partial_sums(Pass) override { return {number(sums_), sums_.elements()}; }
+  std::span<float> partial_sums(Pass) override { return {float_data(sums_), sums_.elements()}; }
   void defer_sums() override { sums_deferred_ = true; }
   void finish(Pass pass) override { finish(pass, static_cast<double>(site().statistics_count)); }
 
  private:
   std::int64_t channel_count() const { return layer().input.front(); }
-  static float* number(const CudnnTensor& tensor) { return static_cast<float*>(tensor.data()); }
   Scratch partial() const { return {device()->workspace.data(), device()->workspace.bytes}; }
 
   Channels channels() const {
@@ -208,20 +210,20 @@ class SynchronizedBatchNorm final : public CudnnLayer {
   }
   BatchNormArrays arrays() {
     const float *scale = value("scale"), *shift = value("shift");
-    return {scale == nullptr ? number(ones_) : scale,
-            shift == nullptr ? number(zeros_) : shift,
-            number(mean_),
-            number(inverse_),
+    return {scale == nullptr ? float_data(ones_) : scale,
+            shift == nullptr ? float_data(zeros_) : shift,
+            float_data(mean_),
+            float_data(inverse_),
             value("running_mean"),
             value("running_variance")};
   }
 
   void finish(Pass pass, double count) {
     if (pass == Pass::forward)
-      return group_norm_forward(channels(), arrays(), number(sums_), count, source_.data(), result().data(),
-                                stream());
-    group_norm_backward(channels(), arrays(), number(sums_), count, source_.data(), errors_.data(),
-                        result_.data(), stream());
+      return synchronized_batch_norm_forward(channels(), arrays(), float_data(sums_), count, source_.data(),
+                                             result().data(), stream());
+    synchronized_batch_norm_backward(channels(), arrays(), float_data(sums_), count, source_.data(),
+                                     errors_.data(), result_.data(), stream());
   }
 
   void connect() override {
@@ -230,10 +232,10 @@ class SynchronizedBatchNorm final : public CudnnLayer {
     result_ = make_input_gradient(source_.shape(), source_.order());
     const auto pass = wanted() ? Pass::backward_data : Pass::backward_weights;
     steps.emplace_back([this, pass] {
-      group_norm_sums_back(channels(), arrays(), source_.data(), errors_.data(), number(sums_), partial(),
-                           stream());
-      keep_gradient("shift", number(sums_));
-      keep_gradient("scale", number(sums_) + channel_count());
+      synchronized_batch_norm_sums_back(channels(), arrays(), source_.data(), errors_.data(),
+                                        float_data(sums_), partial(), stream());
+      keep_gradient("shift", float_data(sums_));
+      keep_gradient("scale", float_data(sums_) + channel_count());
       if (!sums_deferred_) finish(pass, own_count());
     });
   }
@@ -277,14 +279,12 @@ class LayerNorm final : public CudnnLayer {
         inverse_(float_scratch({rows().count})) {
     make_output(source_.shape());
     forward_.emplace_back([this, y = result().data()] {
-      layer_norm_forward(rows(), source_.data(), scale_.value, shift_.value, y, number(mean_),
-                         number(inverse_), stream());
+      layer_norm_forward(rows(), source_.data(), scale_.value, shift_.value, y, float_data(mean_),
+                         float_data(inverse_), stream());
     });
   }
 
  private:
-  static float* number(const CudnnTensor& tensor) { return static_cast<float*>(tensor.data()); }
-
   Rows rows() const {
     const std::int64_t length = source_.shape().back();
     return {static_cast<std::int64_t>(source_.elements()) / length, length, element()};
@@ -296,14 +296,14 @@ class LayerNorm final : public CudnnLayer {
     if (wanted()) {
       const CudnnTensor dx = make_input_gradient(source_.shape(), Order::row_major);
       backward_data_.emplace_back([this, dy, dx] {
-        layer_norm_backward(rows(), source_.data(), dy.data(), scale_.value, number(mean_), number(inverse_),
-                            dx.data(), stream());
+        layer_norm_backward(rows(), source_.data(), dy.data(), scale_.value, float_data(mean_),
+                            float_data(inverse_), dx.data(), stream());
       });
     }
     backward_weights_.emplace_back([this, dy] {
       const Channels shape{rows().count, rows().length, 1, element()};
       const Scratch partial{device()->workspace.data(), device()->workspace.bytes};
-      layer_norm_parameters(shape, source_.data(), dy.data(), number(mean_), number(inverse_),
+      layer_norm_parameters(shape, source_.data(), dy.data(), float_data(mean_), float_data(inverse_),
                             scale_.gradient, shift_.gradient, partial, stream());
     });
   }

@@ -19,7 +19,7 @@ class Dense final : public OnednnLayer {
                       engine()) {
     add_parameter(forward_desc_.weights_desc(), plain(weight_dims_));
     if (bias_) add_parameter(bias_desc(), bias_desc());
-    const Desc layout = has_rows(input().desc()) ? input().desc() : plain(input().shape());
+    const Desc layout = row_layout(input().desc());
     source_ = reordered(forward_, input().memory(), layout);
     const OnednnTensor& output = make_output(with_row_length(layout, weight_dims_[0]));
     Arguments arguments{{DNNL_ARG_SRC, as_matrix(source_)},

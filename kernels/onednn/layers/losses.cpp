@@ -91,7 +91,7 @@ class SoftmaxLoss final : public OnednnLayer {
  public:
   SoftmaxLoss(std::shared_ptr<Library> library, const LayerSite& site)
       : OnednnLayer(std::move(library), site),
-        layout_(has_rows(input().desc()) ? input().desc() : plain(input().shape())),
+        layout_(row_layout(input().desc())),
         source_(reordered(forward_, input().memory(), layout_)),
         classes_(input().shape().back()),
         rows_(element_count(input().shape()) / classes_),
@@ -163,7 +163,7 @@ class VocabParallelLoss final : public OnednnLayer {
  public:
   VocabParallelLoss(std::shared_ptr<Library> library, const LayerSite& site)
       : OnednnLayer(std::move(library), site),
-        layout_(has_rows(input().desc()) ? input().desc() : plain(input().shape())),
+        layout_(row_layout(input().desc())),
         scores_(static_cast<const float*>(reordered(forward_, input().memory(), layout_).get_data_handle())),
         width_(input().shape().back()),
         rows_(element_count(input().shape()) / width_),

@@ -96,7 +96,7 @@ class LayerNorm final : public OnednnLayer {
  public:
   LayerNorm(std::shared_ptr<Library> library, const LayerSite& site)
       : OnednnLayer(std::move(library), site),
-        layout_(has_rows(input().desc()) ? input().desc() : plain(input().shape())),
+        layout_(row_layout(input().desc())),
         source_(reordered(forward_, input().memory(), layout_)),
         forward_desc_({dnnl::prop_kind::forward_training, matrix(), kEpsilon, flags()}, engine()),
         mean_(scratch(forward_desc_.mean_desc())),

@@ -116,6 +116,10 @@ bool has_rows(const Desc& desc) {
   return true;
 }
 
+Desc row_layout(const Desc& desc) {
+  return has_rows(desc) ? desc : plain(dims_of(desc));
+}
+
 Desc with_row_length(const Desc& desc, std::int64_t length) {
   Shape dims = dims_of(desc);
   Shape strides = strides_of(desc);

@@ -61,6 +61,8 @@ void write_as(const Library& library, const dnnl::memory& memory, const Desc& as
 /// True if the last dimension is contiguous and the others are packed around it in some order, so that the
 /// memory is a dense matrix of rows.
 bool has_rows(const Desc& desc);
+/// `desc` itself if it has rows, else a row-major layout of the same shape.
+Desc row_layout(const Desc& desc);
 /// A descriptor with the same order of rows, whose rows have another length.
 Desc with_row_length(const Desc& desc, std::int64_t length);
 /// A view of the memory as a row-major matrix {rows, length}.

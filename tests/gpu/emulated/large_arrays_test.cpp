@@ -257,10 +257,11 @@ TEST_CASE("kernels over channels reach elements beyond 2^31", "[emulated][large]
     std::vector<float> mean(channels), inverse(channels), sums(2 * channels, 0);
     std::fill(sums.begin() + shape.channels, sums.end(), 4.F);  // of x^2: a variance of 4
     const BatchNormArrays arrays{ones.data(), zeros.data(), mean.data(), inverse.data()};
-    group_norm_forward(shape, arrays, sums.data(), 1, a.x.data(), a.y.data(), nullptr);
+    synchronized_batch_norm_forward(shape, arrays, sums.data(), 1, a.x.data(), a.y.data(), nullptr);
     CHECK(a.y.last() == Approx(1.5).epsilon(1e-4));
     std::fill(sums.begin(), sums.end(), 0.F);
-    group_norm_backward(shape, arrays, sums.data(), 1, a.x.data(), a.x.data(), a.y.data(), nullptr);
+    synchronized_batch_norm_backward(shape, arrays, sums.data(), 1, a.x.data(), a.x.data(), a.y.data(),
+                                     nullptr);
     CHECK(a.y.last() == Approx(1.5).epsilon(1e-4));
   }
 }

@@ -53,13 +53,13 @@ TEST_CASE("batch norm over two devices with half of the samples each equals the 
   for (const bool second : {false, true}) {
     Device& d = devices[second];
     const Part part = part_of_device(l, second);
-    group_norm_sums(part.channels, part.in(l.x), d.sums.data(), l.scratch, nullptr);
+    synchronized_batch_norm_sums(part.channels, part.in(l.x), d.sums.data(), l.scratch, nullptr);
     add(d.sums, sums);
   }
   for (const bool second : {false, true}) {
     const Part part = part_of_device(l, second);
-    group_norm_forward(part.channels, arrays(devices[second]), sums.data(), elements, part.in(l.x),
-                       part.in(l.y), nullptr);
+    synchronized_batch_norm_forward(part.channels, arrays(devices[second]), sums.data(), elements,
+                                    part.in(l.x), part.in(l.y), nullptr);
   }
   l.check_output();
   CHECK(devices[0].mean == devices[1].mean);
@@ -68,14 +68,14 @@ TEST_CASE("batch norm over two devices with half of the samples each equals the 
   for (const bool second : {false, true}) {
     Device& d = devices[second];
     const Part part = part_of_device(l, second);
-    group_norm_sums_back(part.channels, arrays(d), part.in(l.x), part.in(l.dy), d.sums.data(), l.scratch,
-                         nullptr);
+    synchronized_batch_norm_sums_back(part.channels, arrays(d), part.in(l.x), part.in(l.dy), d.sums.data(),
+                                      l.scratch, nullptr);
     add(d.sums, errors);
   }
   for (const bool second : {false, true}) {
     const Part part = part_of_device(l, second);
-    group_norm_backward(part.channels, arrays(devices[second]), errors.data(), elements, part.in(l.x),
-                        part.in(l.dy), part.in(l.dx), nullptr);
+    synchronized_batch_norm_backward(part.channels, arrays(devices[second]), errors.data(), elements,
+                                     part.in(l.x), part.in(l.dy), part.in(l.dx), nullptr);
   }
   const reference::Gradients expected = l.backward();
   check_near(l.dx.values(), expected.inputs[0], 2 * way.margin());
