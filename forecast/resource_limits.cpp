@@ -64,7 +64,7 @@ Bytes simulated_memory(const Experiment& experiment) {
                          : experiment.fidelity == Fidelity::message ||
                                experiment.fidelity == Fidelity::fluid || communicators.size() > 1 ||
                                (!communicators.empty() && communicators.front().streams > 1);
-  const bool simgrid = flows && experiment.sharing == LinkSharing::simgrid;
+  const bool simgrid = flows && experiment.link_sharing == LinkSharing::simgrid;
   const double links = experiment.bandwidths.size();
   const double more = experiment.fold == Folding::never ? kBytesPerUnfoldedWorker : kBytesPerFoldedWorker;
   return {kBytesPerSimulation + kBytesPerWorker * plan.workers +

@@ -32,7 +32,7 @@ StepSeconds median_step(std::vector<StepSeconds> steps) {
   };
   return {.seconds = half(&StepSeconds::seconds),
           .compute = half(&StepSeconds::compute),
-          .straggler = half(&StepSeconds::straggler),
+          .waiting = half(&StepSeconds::waiting),
           .loading = half(&StepSeconds::loading),
           .exposed = half(&StepSeconds::exposed),
           .communication = half(&StepSeconds::communication)};
@@ -42,7 +42,7 @@ StepSeconds mean_step(const std::vector<StepSeconds>& steps) {
   const auto over_steps = [&](double StepSeconds::*field) { return mean(column(steps, field)); };
   return {.seconds = over_steps(&StepSeconds::seconds),
           .compute = over_steps(&StepSeconds::compute),
-          .straggler = over_steps(&StepSeconds::straggler),
+          .waiting = over_steps(&StepSeconds::waiting),
           .loading = over_steps(&StepSeconds::loading),
           .exposed = over_steps(&StepSeconds::exposed),
           .communication = over_steps(&StepSeconds::communication)};
@@ -170,8 +170,8 @@ void set_times(Row& row, const std::vector<StepSeconds>& steps, StepStatistic st
   row.set("step_seconds_p90", quantile(seconds, 0.9));
   row.set("compute_seconds", step.compute);
   // The slowest worker's compute minus the mean: for equal workers it is a rounding error of either sign.
-  const bool rounding = std::abs(step.straggler) < 1e-12 * step.compute;
-  row.set("waiting_seconds", rounding ? 0 : step.straggler);
+  const bool rounding = std::abs(step.waiting) < 1e-12 * step.compute;
+  row.set("waiting_seconds", rounding ? 0 : step.waiting);
   row.set("data_loading_seconds", step.loading);
   row.set("exposed_communication_seconds", step.exposed);
   row.set("communication_seconds", step.communication);
@@ -218,7 +218,7 @@ Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
   simulation.noise = experiment.noise;
   simulation.seed = experiment.seed;
   simulation.fidelity = experiment.fidelity;
-  simulation.sharing = experiment.sharing;
+  simulation.link_sharing = experiment.link_sharing;
   simulation.fold = experiment.fold;
   if (doubled == Doubled::compute) simulation.compute_factor = 0.5;
   if (doubled == Doubled::latency) simulation.latency_factor = 0.5;

@@ -50,18 +50,18 @@ struct Simulation {
   Noise noise;
   std::uint64_t seed = 1;
   Fidelity fidelity = Fidelity::automatic;
-  LinkSharing sharing = LinkSharing::max_min;
+  LinkSharing link_sharing = LinkSharing::max_min;
   /// Folding::never gives each worker its own program: the exact reference.
   Folding fold = Folding::automatic;
   std::vector<int> timeline_ranks;  ///< ranks whose activities are recorded, ascending
   WorkerMemories memories;          ///< if not empty, the run learns and is not folded
 };
 
-/// The parts of the time of one step [s]. seconds = compute + straggler + loading + exposed.
+/// The parts of the time of one step [s]. seconds = compute + waiting + loading + exposed.
 struct StepSeconds {
   double seconds = 0;
   double compute = 0;        ///< mean over workers
-  double straggler = 0;      ///< how much longer the slowest worker computes than the mean
+  double waiting = 0;        ///< how much longer the slowest worker computes than the mean
   double loading = 0;        ///< time spent waiting for input
   double exposed = 0;        ///< communication that compute does not hide, and the slow-down of compute by it
   double communication = 0;  ///< total duration of the collectives of a group, and of a worker's messages

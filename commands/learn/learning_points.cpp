@@ -37,7 +37,7 @@ struct LearningRanks {
 
 /// True if the ranks of a replica or group compute in one network.
 bool has_joint_networks(const Plan& plan) {
-  const ModelPartition::Form form = plan.sharing.form;
+  const ModelPartition::Form form = plan.partition.form;
   return form == ModelPartition::Form::machines || form == ModelPartition::Form::group;
 }
 

@@ -64,7 +64,7 @@ void add_many_steps(std::vector<Assignment>& keys) {
 Assignment stage_trace(const Experiment& experiment, const Results& links,
                        const std::filesystem::path& trace_file, std::size_t index, Library& library) {
   const Trace whole = library.trace(YamlValue(command_line_name(trace_file.string()), "trace"));
-  const Trace with = with_messages(whole, experiment.model, experiment.plan.sharing,
+  const Trace with = with_messages(whole, experiment.model, experiment.plan.partition,
                                    [&links](Bytes size) { return message_host_time(links, size); });
   const auto file =
       trace_file.parent_path() / fmt::format("{}-stages{}.yaml", trace_file.stem().string(), index + 1);
@@ -249,7 +249,7 @@ Experiment experiment_of(const ForecastInputs& inputs, std::size_t point,
   const std::size_t common = keys.size();
   for (Assignment& key : arithmetic_keys(validation, point, one, measured.links))
     keys.push_back(std::move(key));
-  if (!measured.on_gpus && one.plan.sharing.form == ModelPartition::Form::stages)
+  if (!measured.on_gpus && one.plan.partition.form == ModelPartition::Form::stages)
     keys.push_back(stage_trace(one, measured.links, trace_file(inputs.folder, validation.variants[point]),
                                point, inputs.library));
   if (one.plan.asynchronous) {

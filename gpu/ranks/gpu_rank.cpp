@@ -82,13 +82,13 @@ class TraceCaptures {
     const NetworkVariant& variant = validation.variants[index];
     const auto file = shard_trace_file(run_.folder, variant, validation.partitions[index]);
     const Model& model = model_of(variant);
-    const ModelPartition sharing = sharing_of_point(validation, index, model, options_.ranks);
-    if (!sharing.simulated_only.empty() || !written_.insert(file).second ||
+    const ModelPartition partition = partition_of_point(validation, index, model, options_.ranks);
+    if (!partition.simulated_only.empty() || !written_.insert(file).second ||
         measured_before(options_.validation, file))
       return;
     set_status(run_.state,
                fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch).c_str());
-    const RankShard own = rank_shard(model, sharing, RankId(options_.rank));
+    const RankShard own = rank_shard(model, partition, RankId(options_.rank));
     CaptureOptions capturing = options_of(file, own.options.batch);
     capturing.part = own.options.part;
     Trace trace = capture(own.model(), capturing);

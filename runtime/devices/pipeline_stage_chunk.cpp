@@ -206,29 +206,30 @@ void couple_shared(const SharedPart& part, Network& network) {
 
 }  // namespace
 
-LayerRange layers_of_chunk(const ModelPartition& sharing, std::size_t chunk, std::size_t chunks, int stage) {
-  return sharing.stages.at(chunk * (sharing.stages.size() / chunks) + static_cast<std::size_t>(stage));
+LayerRange layers_of_chunk(const ModelPartition& partition, std::size_t chunk, std::size_t chunks,
+                           int stage) {
+  return partition.stages.at(chunk * (partition.stages.size() / chunks) + static_cast<std::size_t>(stage));
 }
 
 PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& model,
-                                              const ModelPartition& sharing, const StagePosition& at,
+                                              const ModelPartition& partition, const StagePosition& at,
                                               NetworkOptions options) {
   const std::uint64_t seed = options.data_seed;
-  options.part.accumulate = sharing.micro_batches > 1;
-  options.part.loss_weight = 1.0 / sharing.micro_batches;
+  options.part.accumulate = partition.micro_batches > 1;
+  options.part.loss_weight = 1.0 / partition.micro_batches;
   PipelineStageNetworks networks;
-  if (sharing.ways > 1)
-    networks.part = std::make_unique<SharedPart>(tensor_shard(model, sharing.ways, at.place));
+  if (partition.ways > 1)
+    networks.part = std::make_unique<SharedPart>(tensor_shard(model, partition.ways, at.place));
   options.part.tensor_shard = networks.part.get();
   const Model& own = networks.part ? networks.part->model : model;
-  for (std::size_t run = static_cast<std::size_t>(at.stage); run < sharing.stages.size();
+  for (std::size_t run = static_cast<std::size_t>(at.stage); run < partition.stages.size();
        run += static_cast<std::size_t>(at.stages)) {
-    options.part.first = static_cast<std::size_t>(sharing.stages[run].first);
-    options.part.last = static_cast<std::size_t>(sharing.stages[run].last);
+    options.part.first = static_cast<std::size_t>(partition.stages[run].first);
+    options.part.last = static_cast<std::size_t>(partition.stages[run].last);
     options.part.parameters_of = nullptr;
     options.data_seed = seed;
     ChunkNetworks& chunk = networks.chunks.emplace_back();
-    for (int i = 0; i < sharing.micro_batches; ++i, ++options.data_seed) {
+    for (int i = 0; i < partition.micro_batches; ++i, ++options.data_seed) {
       chunk.of_micro_batch.push_back(std::make_unique<Network>(backend, own, options));
       options.part.parameters_of = chunk.of_micro_batch.front().get();
       if (networks.part) couple_shared(*networks.part, *chunk.of_micro_batch.back());
@@ -241,7 +242,7 @@ std::vector<std::vector<Slice>> owned_slices(const Plan& plan, RankId rank,
                                              const PipelineStageNetworks& networks, int stage) {
   std::vector<std::vector<Slice>> owned;
   for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
-    const LayerRange layers = layers_of_chunk(plan.sharing, i, networks.chunks.size(), stage);
+    const LayerRange layers = layers_of_chunk(plan.partition, i, networks.chunks.size(), stage);
     owned.push_back(reduce_scattered_slices(plan, rank, ParameterLayout(networks.chunks[i].first()), layers));
   }
   return owned;

@@ -88,7 +88,7 @@ struct StagePosition {
 /// @param at       the stage takes every `stages`-th chunk of the model, from number `stage` on
 /// @param options  batch: of a micro-batch; data_seed: of the first micro-batch, incremented for the others
 PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& model,
-                                              const ModelPartition& sharing, const StagePosition& at,
+                                              const ModelPartition& partition, const StagePosition& at,
                                               NetworkOptions options);
 
 /// For each chunk, the stored parameters whose gradients `rank` owns after the plan's reduce-scatters.
@@ -96,7 +96,7 @@ std::vector<std::vector<Slice>> owned_slices(const Plan& plan, RankId rank,
                                              const PipelineStageNetworks& networks, int stage);
 
 /// Layers of chunk number `chunk` of the `chunks` chunks of a stage.
-LayerRange layers_of_chunk(const ModelPartition& sharing, std::size_t chunk, std::size_t chunks, int stage);
+LayerRange layers_of_chunk(const ModelPartition& partition, std::size_t chunk, std::size_t chunks, int stage);
 
 /// One chunk (range of layers) of a pipeline stage: its networks, and how many micro-batches have passed
 /// through it.
@@ -169,7 +169,7 @@ class PipelineStageChunk {
 /// @param stage  index of the stage
 /// @param owned  for each chunk, the stored parameters that it updates; empty: all
 std::unique_ptr<RankDevice> pipeline_stage_device(const PipelineStageNetworks& networks,
-                                                  const ModelPartition& sharing, int stage,
+                                                  const ModelPartition& partition, int stage,
                                                   std::vector<std::vector<Slice>> owned = {},
                                                   DeviceLearning learning = {});
 

@@ -12,19 +12,19 @@ namespace {
 
 class PipelineStageDevice : public RankDevice {
  public:
-  PipelineStageDevice(const PipelineStageNetworks& networks, const ModelPartition& sharing, int stage,
+  PipelineStageDevice(const PipelineStageNetworks& networks, const ModelPartition& partition, int stage,
                       std::vector<std::vector<Slice>> owned, DeviceLearning learning)
       : RankDevice(networks.chunks.front().first()),
-        scatters_each_(sharing.sums_every_micro_batch),
+        scatters_each_(partition.sums_every_micro_batch),
         learning_(std::move(learning)) {
     owned.resize(networks.chunks.size());
     for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
       HostMirror* mirror = mirror_.get();
       if (mirror != nullptr && i > 0) mirror = &more_mirrors_.emplace_back(networks.chunks[i].first());
-      chunks_.emplace_back(networks.chunks[i], layers_of_chunk(sharing, i, networks.chunks.size(), stage),
-                           sharing.micro_batch, std::move(owned[i]), mirror);
+      chunks_.emplace_back(networks.chunks[i], layers_of_chunk(partition, i, networks.chunks.size(), stage),
+                           partition.micro_batch, std::move(owned[i]), mirror);
     }
-    if (!sharing.recomputed.empty()) schedule_ = sharing.recomputed[static_cast<std::size_t>(stage)];
+    if (!partition.recomputed.empty()) schedule_ = partition.recomputed[static_cast<std::size_t>(stage)];
   }
 
   void begin() override {
@@ -176,10 +176,10 @@ class PipelineStageDevice : public RankDevice {
 }  // namespace
 
 std::unique_ptr<RankDevice> pipeline_stage_device(const PipelineStageNetworks& networks,
-                                                  const ModelPartition& sharing, int stage,
+                                                  const ModelPartition& partition, int stage,
                                                   std::vector<std::vector<Slice>> owned,
                                                   DeviceLearning learning) {
-  return std::make_unique<PipelineStageDevice>(networks, sharing, stage, std::move(owned),
+  return std::make_unique<PipelineStageDevice>(networks, partition, stage, std::move(owned),
                                                std::move(learning));
 }
 

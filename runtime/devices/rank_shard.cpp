@@ -63,24 +63,24 @@ class TensorParallelDevice : public RankDevice {
 
 }  // namespace
 
-SharedPart tensor_shard(const Model& model, const ModelPartition& sharing, int place) {
-  return tensor_shard(model, sharing.ways, place);
+SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int place) {
+  return tensor_shard(model, partition.ways, place);
 }
 
-NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartition& sharing,
+NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartition& partition,
                                        NetworkOptions options) {
-  options.batch = sharing.micro_batch;
+  options.batch = partition.micro_batch;
   options.part.tensor_shard = &part;
-  options.part.accumulate = sharing.micro_batches > 1;
+  options.part.accumulate = partition.micro_batches > 1;
   return options;
 }
 
 TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& model,
-                                              const ModelPartition& sharing, int place,
+                                              const ModelPartition& partition, int place,
                                               const NetworkOptions& options) {
-  TensorParallelNetwork shard{std::make_unique<SharedPart>(tensor_shard(model, sharing, place)), nullptr};
+  TensorParallelNetwork shard{std::make_unique<SharedPart>(tensor_shard(model, partition, place)), nullptr};
   shard.network = std::make_unique<Network>(backend, shard.part->model,
-                                            tensor_parallel_options(*shard.part, sharing, options));
+                                            tensor_parallel_options(*shard.part, partition, options));
   return shard;
 }
 
@@ -89,15 +89,15 @@ std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& 
   return std::make_unique<TensorParallelDevice>(shard, std::move(learning));
 }
 
-RankShard rank_shard(const Model& model, const ModelPartition& sharing, RankId rank) {
+RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId rank) {
   RankShard shard;
-  if (sharing.form == ModelPartition::Form::blocks) {
-    shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, sharing, rank.value % sharing.ways));
-    shard.options = tensor_parallel_options(*shard.tensor, sharing, {});
+  if (partition.form == ModelPartition::Form::blocks) {
+    shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, partition, rank.value % partition.ways));
+    shard.options = tensor_parallel_options(*shard.tensor, partition, {});
   } else {
-    const int place = rank.value % device_count(sharing.partition.parts);
-    shard.spatial = std::make_unique<SpatialShard>(spatial_shard(model, sharing.partition, place));
-    shard.options = spatial_options(*shard.spatial, model, sharing, {});
+    const int place = rank.value % device_count(partition.spatial.parts);
+    shard.spatial = std::make_unique<SpatialShard>(spatial_shard(model, partition.spatial, place));
+    shard.options = spatial_options(*shard.spatial, model, partition, {});
   }
   return shard;
 }
@@ -115,31 +115,32 @@ ShardDevices::ShardDevices(Backend& backend, RankId rank, CapturedShards capture
 std::unique_ptr<RankDevice> ShardDevices::device(const Experiment& experiment,
                                                  const std::filesystem::path& trace) {
   if (!role_of(experiment.plan, rank_).exists()) return nullptr;
-  const ModelPartition::Form form = experiment.plan.sharing.form;
+  const ModelPartition::Form form = experiment.plan.partition.form;
   if (form == ModelPartition::Form::positions) return make_spatial_device(experiment, trace);
   return form == ModelPartition::Form::blocks ? make_tensor_parallel_device(experiment, trace) : nullptr;
 }
 
 std::unique_ptr<RankDevice> ShardDevices::make_spatial_device(const Experiment& experiment,
                                                               const std::filesystem::path& trace) {
-  const ModelPartition& sharing = experiment.plan.sharing;
-  const int place = rank_.value % device_count(sharing.partition.parts);
+  const ModelPartition& partition = experiment.plan.partition;
+  const int place = rank_.value % device_count(partition.spatial.parts);
   SpatialNetwork& shard = spatial_[trace];
   if (shard.network == nullptr) {
     NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_.value)};
     options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
-    shard = spatial_network(backend_, experiment.model, sharing, place, options);
+    shard = spatial_network(backend_, experiment.model, partition, place, options);
   }
-  return spatial_device(shard, experiment.model, sharing, place);
+  return spatial_device(shard, experiment.model, partition, place);
 }
 
 std::unique_ptr<RankDevice> ShardDevices::make_tensor_parallel_device(const Experiment& experiment,
                                                                       const std::filesystem::path& trace) {
-  const ModelPartition& sharing = experiment.plan.sharing;
+  const ModelPartition& partition = experiment.plan.partition;
   TensorParallelNetwork& shard = tensor_[trace];
   if (shard.network == nullptr) {
-    const NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_.value / sharing.ways)};
-    shard = tensor_parallel_network(backend_, experiment.model, sharing, rank_.value % sharing.ways, options);
+    const NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_.value / partition.ways)};
+    shard =
+        tensor_parallel_network(backend_, experiment.model, partition, rank_.value % partition.ways, options);
   }
   DeviceLearning learning;
   learning.summed = experiment.plan.summed_gradients;

@@ -20,13 +20,13 @@ struct TensorParallelNetwork {
 };
 
 /// The shard of the layers that the rank at `place` of a group has.
-SharedPart tensor_shard(const Model& model, const ModelPartition& sharing, int place);
+SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int place);
 /// Options of the network of a shard: `options` with the shard and its batch.
-NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartition& sharing,
+NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartition& partition,
                                        NetworkOptions options);
 
 TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& model,
-                                              const ModelPartition& sharing, int place,
+                                              const ModelPartition& partition, int place,
                                               const NetworkOptions& options);
 
 /// Device of a tensor-parallel shard: it runs the kernels of its part of every layer, and binds the sums of
@@ -55,8 +55,8 @@ struct CapturedShard {
 
 using CapturedShards = std::map<std::filesystem::path, CapturedShard>;  ///< by the files of their traces
 
-/// @param sharing  spatial or tensor partition
-RankShard rank_shard(const Model& model, const ModelPartition& sharing, RankId rank);
+/// @param partition  spatial or tensor partition
+RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId rank);
 
 /// Makes the devices of a rank's spatial and tensor-parallel shards, for runs that are timed on synthetic
 /// data, and owns their networks.

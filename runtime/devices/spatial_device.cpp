@@ -82,20 +82,20 @@ constexpr int kHostRepeats = 15;
 
 }  // namespace
 
-bool reshards_to_batch(const ModelPartition& sharing, const Model& model) {
-  const std::size_t from = sharing.partition.whole_from;
-  return device_count(sharing.partition.parts) > 1 && from > 0 && from < model.layers.size();
+bool reshards_to_batch(const ModelPartition& partition, const Model& model) {
+  const std::size_t from = partition.spatial.whole_from;
+  return device_count(partition.spatial.parts) > 1 && from > 0 && from < model.layers.size();
 }
 
 SpatialToBatchResharding::SpatialToBatchResharding(Network& network, const Model& model,
-                                                   const ModelPartition& sharing, int place)
+                                                   const ModelPartition& partition, int place)
     : network_(network),
       backend_(network.backend()),
-      partition_(sharing.partition),
+      partition_(partition.spatial),
       place_(place),
       ways_(device_count(partition_.parts)),
       source_(model.layers[partition_.whole_from].inputs.front()),
-      samples_(sharing.micro_batch / ways_),
+      samples_(partition.micro_batch / ways_),
       map_(unflattened_shape(model, source_, partition_)),
       sample_elements_(static_cast<std::size_t>(samples_ * elements(map_))),
       block_elements_(sample_elements_ / static_cast<std::size_t>(ways_)),
@@ -196,20 +196,20 @@ namespace {
 
 class SpatialDevice : public RankDevice {
  public:
-  SpatialDevice(const SpatialNetwork& shard, const Model& model, const ModelPartition& sharing, int place,
+  SpatialDevice(const SpatialNetwork& shard, const Model& model, const ModelPartition& partition, int place,
                 DeviceLearning learning)
       : RankDevice(*shard.network),
         network_(*shard.network),
         model_(model),
-        partition_(sharing.partition),
+        partition_(partition.spatial),
         place_(place),
         learning_(std::move(learning)),
         map_(network_),
         staging_(network_.backend()) {
-    if (reshards_to_batch(sharing, model))
-      resharding_ = std::make_unique<SpatialToBatchResharding>(network_, model, sharing, place);
+    if (reshards_to_batch(partition, model))
+      resharding_ = std::make_unique<SpatialToBatchResharding>(network_, model, partition, place);
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      if (model.layers[i].kind == LayerKind::batch_norm && sharing.statistics_over > 1)
+      if (model.layers[i].kind == LayerKind::batch_norm && partition.statistics_over > 1)
         network_.kernel(i).defer_sums();
     }
   }
@@ -309,33 +309,33 @@ class SpatialDevice : public RankDevice {
 
 }  // namespace
 
-NetworkOptions spatial_options(const SpatialShard& part, const Model& model, const ModelPartition& sharing,
+NetworkOptions spatial_options(const SpatialShard& part, const Model& model, const ModelPartition& partition,
                                NetworkOptions options) {
-  const int ways = device_count(sharing.partition.parts);
-  const bool all_whole = sharing.partition.whole_from == 0;
-  options.batch = all_whole ? sharing.micro_batch / ways : sharing.micro_batch;
-  if (reshards_to_batch(sharing, model)) {
-    options.part.whole_from = sharing.partition.whole_from;
-    options.part.whole_batch = sharing.micro_batch / ways;
+  const int ways = device_count(partition.spatial.parts);
+  const bool all_whole = partition.spatial.whole_from == 0;
+  options.batch = all_whole ? partition.micro_batch / ways : partition.micro_batch;
+  if (reshards_to_batch(partition, model)) {
+    options.part.whole_from = partition.spatial.whole_from;
+    options.part.whole_batch = partition.micro_batch / ways;
   }
   options.part.spatial_shard = &part;
-  options.part.statistics_replicas = sharing.statistics_over > 1 ? sharing.statistics_over / ways : 0;
+  options.part.statistics_replicas = partition.statistics_over > 1 ? partition.statistics_over / ways : 0;
   return options;
 }
 
-SpatialNetwork spatial_network(Backend& backend, const Model& model, const ModelPartition& sharing, int place,
-                               const NetworkOptions& options) {
-  SpatialNetwork shard{std::make_unique<SpatialShard>(spatial_shard(model, sharing.partition, place)),
+SpatialNetwork spatial_network(Backend& backend, const Model& model, const ModelPartition& partition,
+                               int place, const NetworkOptions& options) {
+  SpatialNetwork shard{std::make_unique<SpatialShard>(spatial_shard(model, partition.spatial, place)),
                        nullptr};
   shard.network = std::make_unique<Network>(backend, shard.part->model,
-                                            spatial_options(*shard.part, model, sharing, options));
+                                            spatial_options(*shard.part, model, partition, options));
   return shard;
 }
 
 std::unique_ptr<RankDevice> spatial_device(const SpatialNetwork& shard, const Model& model,
-                                           const ModelPartition& sharing, int place,
+                                           const ModelPartition& partition, int place,
                                            DeviceLearning learning) {
-  return std::make_unique<SpatialDevice>(shard, model, sharing, place, std::move(learning));
+  return std::make_unique<SpatialDevice>(shard, model, partition, place, std::move(learning));
 }
 
 }  // namespace stepcast

@@ -40,14 +40,14 @@ std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const Spatia
                                                 const Collective& exchange, int place);
 
 /// True if some layer of the network changes from parts of all samples to whole samples.
-bool reshards_to_batch(const ModelPartition& sharing, const Model& model);
+bool reshards_to_batch(const ModelPartition& partition, const Model& model);
 
 /// Reshards activations from parts of all samples of a group to whole samples of each rank, and error signals
 /// back, by an all-to-all whose block (s, t) of the buffer goes from rank s to rank t. All buffers are memory
 /// of the backend.
 class SpatialToBatchResharding {
  public:
-  SpatialToBatchResharding(Network& network, const Model& model, const ModelPartition& sharing, int place);
+  SpatialToBatchResharding(Network& network, const Model& model, const ModelPartition& partition, int place);
 
   /// Sets the hooks of a collective that pack before the first phase and unpack after the last.
   /// @param memory  buffer of the all-to-all, of the backend
@@ -109,17 +109,17 @@ struct SpatialNetwork {
 
 /// Options of the network of a shard: `options` with the shard, its batch, and how it is coupled to the other
 /// shards.
-NetworkOptions spatial_options(const SpatialShard& part, const Model& model, const ModelPartition& sharing,
+NetworkOptions spatial_options(const SpatialShard& part, const Model& model, const ModelPartition& partition,
                                NetworkOptions options);
 
 /// @param place  of the rank in its group
-SpatialNetwork spatial_network(Backend& backend, const Model& model, const ModelPartition& sharing, int place,
-                               const NetworkOptions& options);
+SpatialNetwork spatial_network(Backend& backend, const Model& model, const ModelPartition& partition,
+                               int place, const NetworkOptions& options);
 
 /// Device of a spatial shard: it runs the kernels on its part of every sample, and binds halo exchanges,
 /// batch-norm statistics and the resharding to whole samples to the plan's collectives.
 std::unique_ptr<RankDevice> spatial_device(const SpatialNetwork& shard, const Model& model,
-                                           const ModelPartition& sharing, int place,
+                                           const ModelPartition& partition, int place,
                                            DeviceLearning learning = {});
 
 }  // namespace stepcast

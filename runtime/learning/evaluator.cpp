@@ -26,7 +26,7 @@ void for_each_array(const Model& model,
 
 /// First rank of the stage that has a layer.
 RankId first_rank_with(const Plan& plan, int layer) {
-  const auto& runs = plan.sharing.stages;
+  const auto& runs = plan.partition.stages;
   const auto run = std::ranges::find_if(runs, [layer](const LayerRange& one) { return layer < one.last; });
   const auto stage = static_cast<std::size_t>(run - runs.begin()) % plan.roles.size();
   return plan.roles[stage].first_rank;
@@ -35,15 +35,15 @@ RankId first_rank_with(const Plan& plan, int layer) {
 }  // namespace
 
 Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& model,
-                                             const ModelPartition& sharing, const Parameters& own) {
+                                             const ModelPartition& partition, const Parameters& own) {
   if (!transport.is_rank_0()) {
     for (const std::vector<float>& array : own)
       send(transport, RankId{0}, array.data(), static_cast<std::int64_t>(array.size()));
     return {};
   }
   Parameters whole(own.size());
-  for (int place = 0; place < sharing.ways; ++place) {
-    const SharedPart part = tensor_shard(model, sharing, place);
+  for (int place = 0; place < partition.ways; ++place) {
+    const SharedPart part = tensor_shard(model, partition, place);
     for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
       std::vector<float> values = own[number];
       if (place > 0)
@@ -57,9 +57,9 @@ Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& 
 
 Parameters gather_pipeline_parameters(Transport& transport, const Model& model, const Plan& plan,
                                       const Parameters& own) {
-  const int ways = plan.sharing.ways, me = transport.rank().value;
+  const int ways = plan.partition.ways, me = transport.rank().value;
   std::vector<SharedPart> parts;
-  for (int place = 0; place < ways; ++place) parts.push_back(tensor_shard(model, plan.sharing, place));
+  for (int place = 0; place < ways; ++place) parts.push_back(tensor_shard(model, plan.partition, place));
   Parameters whole(own.size());
   for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
     const int first = first_rank_with(plan, static_cast<int>(layer)).value;
@@ -78,9 +78,9 @@ Parameters gather_pipeline_parameters(Transport& transport, const Model& model, 
   return whole;
 }
 
-Parameters shard_of_parameters(const Parameters& whole, const Model& model, const ModelPartition& sharing,
+Parameters shard_of_parameters(const Parameters& whole, const Model& model, const ModelPartition& partition,
                                int place) {
-  const SharedPart part = tensor_shard(model, sharing, place);
+  const SharedPart part = tensor_shard(model, partition, place);
   Parameters own(whole.size());
   for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
     own[number] = extract_part(whole[number], part, layer, k);

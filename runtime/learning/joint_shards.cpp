@@ -9,7 +9,7 @@ namespace {
 
 /// The network of the replica that a machine belongs to; its first machine makes it.
 JointNetwork& joint_network(const LearningPlace& place) {
-  const int machines = place.experiment.plan.sharing.ways, replica = place.rank.value / machines;
+  const int machines = place.experiment.plan.partition.ways, replica = place.rank.value / machines;
   std::unique_ptr<JointNetwork>& joint = place.joint->replicas[replica];
   if (joint == nullptr)
     joint = std::make_unique<JointNetwork>(place.backend, place.experiment.model,
@@ -22,7 +22,7 @@ class MachineShard : public LearningShard {
  public:
   explicit MachineShard(const LearningPlace& place)
       : place_(place),
-        machines_(place.experiment.plan.sharing.ways),
+        machines_(place.experiment.plan.partition.ways),
         machine_(place.rank.value % machines_),
         joint_(joint_network(place)),
         writer_(place.backend) {}
@@ -100,7 +100,7 @@ class GroupShard : public LearningShard {
  public:
   explicit GroupShard(const LearningPlace& place)
       : place_(place),
-        ranks_(place.experiment.plan.sharing.ways),
+        ranks_(place.experiment.plan.partition.ways),
         number_(place.rank.value / ranks_),
         group_(group_network()),
         writer_(place.backend) {}
@@ -125,11 +125,11 @@ class GroupShard : public LearningShard {
 
  private:
   GroupNetwork& group_network() const {
-    const ModelPartition& sharing = place_.experiment.plan.sharing;
+    const ModelPartition& partition = place_.experiment.plan.partition;
     std::unique_ptr<GroupNetwork>& group = place_.joint->groups[number_];
     if (group == nullptr) {
       NetworkOptions options = network_options(place_, number_);
-      options.part.accumulate = sharing.micro_batches > 1;
+      options.part.accumulate = partition.micro_batches > 1;
       group = std::make_unique<GroupNetwork>(place_.backend, place_.experiment.model, options, ranks_);
     }
     return *group;
@@ -145,7 +145,8 @@ class GroupShard : public LearningShard {
 
 std::unique_ptr<LearningShard> rank_learning_shard(const LearningPlace& place) {
   const Plan& plan = place.experiment.plan;
-  const ModelPartition::Form form = trains(plan, place.rank) ? plan.sharing.form : ModelPartition::Form::none;
+  const ModelPartition::Form form =
+      trains(plan, place.rank) ? plan.partition.form : ModelPartition::Form::none;
   if (form == ModelPartition::Form::machines) return std::make_unique<MachineShard>(place);
   if (form == ModelPartition::Form::group) return std::make_unique<GroupShard>(place);
   return learning_shard(place);

@@ -177,7 +177,7 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
 std::string unfit_inputs(const Experiment& experiment) {
   try {
     const LearningTask task = task_of(experiment);
-    const bool whole = experiment.plan.sharing.form == ModelPartition::Form::none;
+    const bool whole = experiment.plan.partition.form == ModelPartition::Form::none;
     if (task.discriminator && (!whole || experiment.plan.chooses_mini_batches))
       return "learning.discriminator: only a strategy whose workers train the whole network with gradients "
              "of their own mini-batches can train a generator and a discriminator";

@@ -69,15 +69,15 @@ class TensorParallelShard : public LearningShard {
  public:
   explicit TensorParallelShard(const LearningPlace& place)
       : place_(place),
-        sharing_(place.experiment.plan.sharing),
-        own_(tensor_parallel_network(place.backend, place.experiment.model, sharing_,
-                                     place.rank.value % sharing_.ways,
-                                     network_options(place, place.rank.value / sharing_.ways))),
+        partition_(place.experiment.plan.partition),
+        own_(tensor_parallel_network(place.backend, place.experiment.model, partition_,
+                                     place.rank.value % partition_.ways,
+                                     network_options(place, place.rank.value / partition_.ways))),
         writer_(place.backend) {}
 
   Batches::Split split() const override {
-    return {group_of(place_.experiment, place_.rank, sharing_.ways),
-            place_.experiment.plan.workers / sharing_.ways, place_.batch};
+    return {group_of(place_.experiment, place_.rank, partition_.ways),
+            place_.experiment.plan.workers / partition_.ways, place_.batch};
   }
 
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
@@ -89,18 +89,18 @@ class TensorParallelShard : public LearningShard {
 
   std::vector<Network*> networks() override { return {own_.network.get()}; }
   void load_parameters(const Parameters& whole) override {
-    write_parameters(*own_.network, shard_of_parameters(whole, place_.experiment.model, sharing_,
-                                                        place_.rank.value % sharing_.ways));
+    write_parameters(*own_.network, shard_of_parameters(whole, place_.experiment.model, partition_,
+                                                        place_.rank.value % partition_.ways));
   }
-  bool holds_evaluated_parameters() const override { return place_.rank.value < sharing_.ways; }
+  bool holds_evaluated_parameters() const override { return place_.rank.value < partition_.ways; }
   Parameters gather_parameters(Transport* transport) override {
-    return gather_tensor_parallel_parameters(*transport, place_.experiment.model, sharing_,
+    return gather_tensor_parallel_parameters(*transport, place_.experiment.model, partition_,
                                              read_parameters(*own_.network));
   }
 
  private:
   LearningPlace place_;
-  const ModelPartition& sharing_;
+  const ModelPartition& partition_;
   TensorParallelNetwork own_;
   BatchWriter writer_;
 };
@@ -143,9 +143,9 @@ class SpatialLearningShard : public LearningShard {
  public:
   explicit SpatialLearningShard(const LearningPlace& place)
       : place_(place),
-        sharing_(place.experiment.plan.sharing),
-        ways_(device_count(sharing_.partition.parts)),
-        own_(spatial_network(place.backend, place.experiment.model, sharing_, place.rank.value % ways_,
+        partition_(place.experiment.plan.partition),
+        ways_(device_count(partition_.spatial.parts)),
+        own_(spatial_network(place.backend, place.experiment.model, partition_, place.rank.value % ways_,
                              {.seed = place.experiment.learning->seed,
                               .data_seed = static_cast<std::uint64_t>(1 + place.rank.value),
                               .optimizer = place.experiment.learning->optimizer})),
@@ -164,7 +164,7 @@ class SpatialLearningShard : public LearningShard {
       writer_.write({inputs_.of(all.inputs), targets_.of(all.targets)}, place_.task.loss_layer,
                     *own_.network);
     };
-    return spatial_device(own_, place_.experiment.model, sharing_, place_.rank.value % ways_,
+    return spatial_device(own_, place_.experiment.model, partition_, place_.rank.value % ways_,
                           std::move(learning));
   }
 
@@ -175,7 +175,7 @@ class SpatialLearningShard : public LearningShard {
 
  private:
   SampleShare share(std::size_t layer, const Shape& map) const {
-    return {sharing_.partition, sharing_.partition.splits(layer), map, place_.batch,
+    return {partition_.spatial, partition_.spatial.splits(layer), map, place_.batch,
             place_.rank.value % ways_};
   }
 
@@ -183,12 +183,12 @@ class SpatialLearningShard : public LearningShard {
   Shape map_of_targets() const {
     const Model& model = place_.experiment.model;
     const std::size_t loss = place_.task.loss_layer;
-    if (!sharing_.partition.splits(loss)) return place_.task.form.targets;
-    return unflattened_shape(model, model.layers[loss].inputs.front(), sharing_.partition);
+    if (!partition_.spatial.splits(loss)) return place_.task.form.targets;
+    return unflattened_shape(model, model.layers[loss].inputs.front(), partition_.spatial);
   }
 
   LearningPlace place_;
-  const ModelPartition& sharing_;
+  const ModelPartition& partition_;
   int ways_;
   SpatialNetwork own_;
   SampleShare inputs_, targets_;
@@ -201,17 +201,17 @@ class PipelineStageShard : public LearningShard {
       : place_(place),
         plan_(place.experiment.plan),
         stage_(role_of(plan_, place.rank).value),
-        replica_(role().member(place.rank) / plan_.sharing.ways),
+        replica_(role().member(place.rank) / plan_.partition.ways),
         writer_(place.backend) {
     NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
     options.seed = place.experiment.learning->seed;
-    options.data_seed = static_cast<std::uint64_t>(1 + replica_ * plan_.sharing.micro_batches);
-    own_ = pipeline_stage_networks(place.backend, place.experiment.model, plan_.sharing,
+    options.data_seed = static_cast<std::uint64_t>(1 + replica_ * plan_.partition.micro_batches);
+    own_ = pipeline_stage_networks(place.backend, place.experiment.model, plan_.partition,
                                    {stage_, static_cast<int>(plan_.roles.size()), own_place()}, options);
   }
 
   Batches::Split split() const override {
-    return {replica_, role().members / plan_.sharing.ways, place_.batch};
+    return {replica_, role().members / plan_.partition.ways, place_.batch};
   }
 
   bool reads_data() const override {
@@ -229,8 +229,8 @@ class PipelineStageShard : public LearningShard {
           writer_.write(batch, place_.task.loss_layer, *chunk.of_micro_batch[i]);
       }
     };
-    return pipeline_stage_device(own_, plan_.sharing, stage_, owned_slices(plan_, place_.rank, own_, stage_),
-                                 std::move(learning));
+    return pipeline_stage_device(own_, plan_.partition, stage_,
+                                 owned_slices(plan_, place_.rank, own_, stage_), std::move(learning));
   }
 
   std::vector<Network*> networks() override {
@@ -240,7 +240,7 @@ class PipelineStageShard : public LearningShard {
   }
 
   void load_parameters(const Parameters& whole) override {
-    const Parameters own = shard_of_parameters(whole, place_.experiment.model, plan_.sharing, own_place());
+    const Parameters own = shard_of_parameters(whole, place_.experiment.model, plan_.partition, own_place());
     for (Network* network : networks()) write_parameters(*network, own);
   }
 
@@ -260,7 +260,7 @@ class PipelineStageShard : public LearningShard {
 
  private:
   const Role& role() const { return plan_.roles[static_cast<std::size_t>(stage_)]; }
-  int own_place() const { return role().member(place_.rank) % plan_.sharing.ways; }
+  int own_place() const { return role().member(place_.rank) % plan_.partition.ways; }
 
   LearningPlace place_;
   const Plan& plan_;
@@ -283,7 +283,7 @@ NetworkOptions network_options(const LearningPlace& place, int replica) {
 
 std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
   const Plan& plan = place.experiment.plan;
-  const ModelPartition::Form form = plan.sharing.form;
+  const ModelPartition::Form form = plan.partition.form;
   if (!trains(plan, place.rank)) return std::make_unique<ReplicaShard>(place);
   if (form == ModelPartition::Form::stages) return std::make_unique<PipelineStageShard>(place);
   if (form == ModelPartition::Form::positions) return std::make_unique<SpatialLearningShard>(place);

@@ -23,7 +23,7 @@ namespace stepcast {
 /// Gathers the full arrays of tensor-parallel layers on rank 0. Collective over the first group; the other
 /// ranks get an empty list. @param own  parameters of this rank's shard
 Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& model,
-                                             const ModelPartition& sharing, const Parameters& own);
+                                             const ModelPartition& partition, const Parameters& own);
 
 /// Gathers the full arrays of all pipeline stages of the first replica on rank 0; only its ranks call it.
 /// @param own  parameters of this rank's stage
@@ -31,7 +31,7 @@ Parameters gather_pipeline_parameters(Transport& transport, const Model& model, 
                                       const Parameters& own);
 
 /// The tensor-parallel shard of the whole network's parameters that the rank at `place` has.
-Parameters shard_of_parameters(const Parameters& whole, const Model& model, const ModelPartition& sharing,
+Parameters shard_of_parameters(const Parameters& whole, const Model& model, const ModelPartition& partition,
                                int place);
 
 /// Writes training data into tensors. On a device whose memory the host cannot access, the data go through a

@@ -150,16 +150,16 @@ void PointRuns::add(std::size_t index) {
 std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoint& point) {
   const NetworkVariant& variant = validation_.variants[index];
   const Experiment& experiment = point.experiment;
-  const ModelPartition& sharing = experiment.plan.sharing;
+  const ModelPartition& partition = experiment.plan.partition;
   const RankId rank = run_.transport.rank();
   NetworkOptions options{.batch = variant.batch, .data_seed = static_cast<std::uint64_t>(1 + rank.value)};
   options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
   const RoleId role = role_of(experiment.plan, rank);
-  if (sharing.form == ModelPartition::Form::stages && role.exists()) {
+  if (partition.form == ModelPartition::Form::stages && role.exists()) {
     const int stages = static_cast<int>(experiment.plan.roles.size());
-    point.stage = pipeline_stage_networks(resources_.backend, experiment.model, sharing,
-                                          {role.value, stages, rank.value % sharing.ways}, options);
-    return pipeline_stage_device(point.stage, sharing, role.value,
+    point.stage = pipeline_stage_networks(resources_.backend, experiment.model, partition,
+                                          {role.value, stages, rank.value % partition.ways}, options);
+    return pipeline_stage_device(point.stage, partition, role.value,
                                  owned_slices(experiment.plan, rank, point.stage, role.value));
   }
   Network& network = network_of(variant, experiment);

@@ -118,11 +118,9 @@ void check_kernels(const Scenario& scenario, const Point& point, Library& librar
 }  // namespace
 
 Validation read_validation(const ValidationOptions& options, int ranks) {
-  std::vector<Assignment> settings;
-  for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
   Validation validation;
   Library library;
-  validation.scenario = read_scenario(options.scenario, settings);
+  validation.scenario = read_scenario(options.scenario, parse_assignments(options.settings));
   Scenario& scenario = validation.scenario;
   for (std::size_t i = 0; i < scenario.points.size(); ++i) {
     if (options.point >= 0 && i != static_cast<std::size_t>(options.point)) continue;
@@ -202,15 +200,15 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
   return build_experiment(scenario.document, values, library);
 }
 
-ModelPartition sharing_of_point(const Validation& validation, std::size_t index, const Model& model,
-                                int ranks) {
+ModelPartition partition_of_point(const Validation& validation, std::size_t index, const Model& model,
+                                  int ranks) {
   const Point& point = validation.point(index);
   const YamlNode strategy = value_at(validation.scenario, point, "strategy");
   const YamlValue options(strategy, "strategy");
   const std::int64_t batch = validation.variants[index].batch;
   if (value_at(validation.scenario, point, "strategy.kind").text == "tensor")
-    return tensor_sharing(options, model, batch);
-  return spatial_sharing(options, model, ranks, batch);
+    return tensor_partition(options, model, batch);
+  return spatial_partition(options, model, ranks, batch);
 }
 
 namespace {
@@ -230,8 +228,9 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool any_partit
     return fmt::format("it needs {} ranks, servers included; give --ranks {}", plan.endpoints.size(),
                        plan.endpoints.size());
   }
-  const ModelPartition& sharing = plan.sharing;
-  if (!any_partition && !sharing.simulated_only.empty()) return "simulated only: " + sharing.simulated_only;
+  const ModelPartition& partition = plan.partition;
+  if (!any_partition && !partition.simulated_only.empty())
+    return "simulated only: " + partition.simulated_only;
   if (plan.workloads.size() != 1) return "ranks with different parts of the network are simulated only";
   if (!plan.simulated_only.empty()) return plan.simulated_only;
   for (const Communicator& one : plan.communicators) {
@@ -249,7 +248,7 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool any_partit
       return "gradients of other than 4 bytes per element (precision: mixed) are simulated only";
     const bool between_layers =
         one.buffer.array == Array::statistics || one.buffer.array == Array::activations;
-    if (between_layers && sharing.form == ModelPartition::Form::none) {
+    if (between_layers && partition.form == ModelPartition::Form::none) {
       return "exchanging activations or statistics is simulated only";
     }
   }

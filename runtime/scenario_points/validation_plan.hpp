@@ -96,8 +96,8 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
                                Library& library);
 
 /// The division of the network among the ranks of a point; only for a point with a partition.
-ModelPartition sharing_of_point(const Validation& validation, std::size_t index, const Model& model,
-                                int ranks);
+ModelPartition partition_of_point(const Validation& validation, std::size_t index, const Model& model,
+                                  int ranks);
 
 /// Why a plan cannot be run for real; empty if it can.
 /// @param any_partition  ranks need no kernels for parts of a network: they sleep for the layer times, or

@@ -171,7 +171,7 @@ void read_simulation(const YamlValue& value, Experiment& experiment) {
   if (const auto fidelity = map.maybe("fidelity"))
     experiment.fidelity = static_cast<Fidelity>(fidelity->one_of(fidelity_names()));
   if (const auto sharing = map.maybe("sharing"))
-    experiment.sharing = static_cast<LinkSharing>(sharing->one_of(sharing_names()));
+    experiment.link_sharing = static_cast<LinkSharing>(sharing->one_of(link_sharing_names()));
   if (const auto fold = map.maybe("fold")) experiment.fold = read_folding(*fold);
   if (const auto steps = map.maybe("steps")) experiment.steps = static_cast<int>(steps->integer(1, 100'000));
 }

@@ -12,23 +12,19 @@ namespace {
 
 using Changes = std::vector<Assignment>;  ///< keys that are changed together
 
-Changes changes(std::initializer_list<std::string> texts) {
-  Changes all;
-  for (const std::string& text : texts) all.push_back(parse_assignment(text));
-  return all;
-}
-
 /// `key` with the halves of `batch`, the largest first.
 std::vector<Changes> smaller_batches(const std::string& key, std::int64_t batch) {
   std::vector<Changes> all;
-  for (batch /= 2; batch >= 1; batch /= 2) all.push_back(changes({fmt::format("{}={}", key, batch)}));
+  for (batch /= 2; batch >= 1; batch /= 2)
+    all.push_back(parse_assignments({fmt::format("{}={}", key, batch)}));
   return all;
 }
 
 /// `key` with 2, 4, ... up to 64.
 std::vector<Changes> powers_of_two(const std::string& key) {
   std::vector<Changes> all;
-  for (int value = 2; value <= 64; value *= 2) all.push_back(changes({fmt::format("{}={}", key, value)}));
+  for (int value = 2; value <= 64; value *= 2)
+    all.push_back(parse_assignments({fmt::format("{}={}", key, value)}));
   return all;
 }
 
@@ -42,11 +38,11 @@ std::vector<std::vector<Changes>> candidates(const YamlNode& document, const std
   std::vector<std::vector<Changes>> all{
       global ? smaller_batches("global_batch", std::llround(plan.samples_a_step))
              : smaller_batches("batch_per_worker", plan.batch_per_worker),
-      {changes({"strategy.recompute=true"})},
+      {parse_assignments({"strategy.recompute=true"})},
       powers_of_two("strategy.accumulation"),
       powers_of_two("strategy.micro_batches"),
-      {changes({"strategy.precision=mixed"})},
-      {changes({"strategy.zero=1"}), changes({"strategy.zero=2"})},
+      {parse_assignments({"strategy.precision=mixed"})},
+      {parse_assignments({"strategy.zero=1"}), parse_assignments({"strategy.zero=2"})},
       powers_of_two("strategy.split"),
       powers_of_two("strategy.ways"),
       powers_of_two("strategy.tensor"),
@@ -54,7 +50,7 @@ std::vector<std::vector<Changes>> candidates(const YamlNode& document, const std
   if (experiment.strategy == "synchronous") {
     all.emplace_back();
     for (const char* stage : {"1", "2", "3"})
-      all.back().push_back(changes({"strategy.kind=zero", std::string("strategy.stage=") + stage}));
+      all.back().push_back(parse_assignments({"strategy.kind=zero", std::string("strategy.stage=") + stage}));
   }
   return all;
 }

@@ -107,6 +107,12 @@ Assignment parse_assignment(const std::string& text) {
   return assignment;
 }
 
+std::vector<Assignment> parse_assignments(const std::vector<std::string>& texts) {
+  std::vector<Assignment> all;
+  for (const std::string& text : texts) all.push_back(parse_assignment(text));
+  return all;
+}
+
 void assign(YamlNode& root, const Assignment& assignment) {
   const auto parts = parts_of(assignment.path);
   YamlNode* node = parts ? &root : nullptr;

@@ -18,6 +18,7 @@ struct Assignment {
 
 /// Parses "key.path=value" from the command line. The value is YAML; null removes the key. @throws InputError
 Assignment parse_assignment(const std::string& text);
+std::vector<Assignment> parse_assignments(const std::vector<std::string>& texts);
 
 /// Sets the value at the path and creates missing mappings on the way. A null value removes the key. Unknown
 /// keys are reported later, when the scenario is read. @throws InputError for an invalid path, or if a key to

@@ -144,7 +144,7 @@ void PlannedCollectives::choose_simulation(ComputeBudget budget) {
     joint_.push_back(any && folding_.folds);
   }
   fidelity_ = choose_fidelity(traffic(), budget);
-  network_ = std::make_unique<SimNetwork>(simulation_.bandwidths, fidelity_.fidelity, fidelity_.sharing);
+  network_ = std::make_unique<SimNetwork>(simulation_.bandwidths, fidelity_.fidelity, fidelity_.link_sharing);
   if (plan.channels.empty() && !plan.asynchronous && !plan.assigns_work_by_message)
     network_->use_patterns_only(
         std::ranges::all_of(plan.communicators, [](const Communicator& one) { return one.in_flight == 1; }));

@@ -135,7 +135,7 @@ StepCost step_cost(const CollectiveLoad& traffic, const ChosenFidelity& chosen) 
   if (!chosen.seconds.empty()) return {};
   const double count =
       chosen.fidelity == Fidelity::message ? messages_per_step(traffic) : flows_per_step(traffic, chosen);
-  if (chosen.sharing == LinkSharing::max_min && chosen.fidelity == Fidelity::message)
+  if (chosen.link_sharing == LinkSharing::max_min && chosen.fidelity == Fidelity::message)
     return {count, max_min_sharing_seconds(count)};
   const auto ranks = static_cast<double>(traffic.simulation.plan->endpoints.size());
   const double per_rank = chosen.fidelity == Fidelity::coupled ? 0 : kSecondsPerMessageAndRank * ranks;
@@ -293,7 +293,7 @@ ChosenFidelity choose_fidelity(const CollectiveLoad& traffic, ComputeBudget budg
   const Plan& plan = *simulation.plan;
   const bool concurrent = runs_concurrently(traffic);
   ChosenFidelity chosen;
-  chosen.sharing = simulation.sharing;
+  chosen.link_sharing = simulation.link_sharing;
   chosen.segments = concurrent ? segments_of_phases(traffic) : 1;
   if (plan.asynchronous) {
     chosen.uses_bottleneck_sharing = uses_bottleneck_sharing(plan, simulation.fidelity);

@@ -44,7 +44,7 @@ struct CollectiveLoad {
 /// The chosen way to simulate a run's collectives and messages.
 struct ChosenFidelity {
   Fidelity fidelity = Fidelity::message;  ///< of the network that simulates patterns
-  LinkSharing sharing = LinkSharing::max_min;
+  LinkSharing link_sharing = LinkSharing::max_min;
   bool uses_bottleneck_sharing = false;  ///< single messages use BottleneckSharing
   int segments = 1;                      ///< number of segments that a phase is divided into
   Accuracy accuracy = Accuracy::exact;

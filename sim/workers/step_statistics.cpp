@@ -64,7 +64,7 @@ void StepStatistics::close(const ProgramStep& total) {
   StepSeconds seconds;
   seconds.seconds = now_() - last_end_;
   seconds.compute = total.work_sum / members_;
-  seconds.straggler = total.work_max - seconds.compute;
+  seconds.waiting = total.work_max - seconds.compute;
   seconds.loading = total.loading;
   seconds.exposed = std::max(0.0, seconds.seconds - total.work_max - total.loading);
   seconds.communication = busy_() - last_busy_;

@@ -211,14 +211,14 @@ void note_ineffective_group(const GroupPlan& groups, const std::string& instead,
 }
 
 void allow_one_network(const GroupPlan& groups, const Model& model, const std::string& problem,
-                       ModelPartition& sharing) {
-  if (sharing.simulated_only.empty()) return;
+                       ModelPartition& partition) {
+  if (partition.simulated_only.empty()) return;
   std::string differs = problem;
   if (groups.options.training.mixed) differs = "activations of 2 bytes";
   if (groups.options.recompute && has_dropout(model)) differs = kRecomputedDropout;
-  sharing.form = differs.empty() ? ModelPartition::Form::group : ModelPartition::Form::other;
-  sharing.ways = groups.ways;
-  if (!differs.empty()) sharing.simulated_only = differs;
+  partition.form = differs.empty() ? ModelPartition::Form::group : ModelPartition::Form::other;
+  partition.ways = groups.ways;
+  if (!differs.empty()) partition.simulated_only = differs;
 }
 
 void refuse_if(const std::string& problem, const YamlValue& where) {
@@ -312,9 +312,9 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   workload.buckets = std::move(buckets);
 
   Plan plan = std::move(groups.plan);
-  plan.sharing = groups.sharing;
-  plan.sharing.micro_batch = groups.micro_batch;
-  plan.sharing.micro_batches = options.micro_batches;
+  plan.partition = groups.partition;
+  plan.partition.micro_batch = groups.micro_batch;
+  plan.partition.micro_batches = options.micro_batches;
   plan.workloads.push_back(std::move(workload));
   plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,
                         [run = std::make_shared<const Sharded>(std::move(run))](Worker& worker) {

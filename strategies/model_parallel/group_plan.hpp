@@ -50,7 +50,7 @@ struct GroupPlan {
   std::vector<LayerCalls> calls;    ///< collectives around the passes of each layer
   double input_share = 1;           ///< share of a replica's input that each device loads
   MemoryOptions memory;
-  ModelPartition sharing{ModelPartition::Form::other, {}, {}, 1, 1, 1, "layers shared in this way"};
+  ModelPartition partition{ModelPartition::Form::other, {}, {}, 1, 1, 1, "layers shared in this way"};
   std::optional<YamlValue> captured_trace;  ///< name of a trace that was captured at the shapes of the part
 };
 
@@ -115,7 +115,7 @@ constexpr const char* kRecomputedDropout =
 /// together (ModelPartition::Form::group), which only ranks of one process can do.
 /// @param problem  reason why the group computes other values than one rank would; empty if it does not
 void allow_one_network(const GroupPlan& groups, const Model& model, const std::string& problem,
-                       ModelPartition& sharing);
+                       ModelPartition& partition);
 
 /// Throws InputError at `where` unless `problem` is empty.
 void refuse_if(const std::string& problem, const YamlValue& where);
@@ -148,9 +148,9 @@ Strategy model_parallel_strategy();
 /// The division of the network among ranks under `kind: spatial` and a replica of `batch` samples. Layer
 /// times need not be known.
 /// @param workers  all workers
-ModelPartition spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch);
+ModelPartition spatial_partition(const YamlValue& value, const Model& model, int workers, std::int64_t batch);
 
 /// The division of the network among ranks under `kind: tensor` and a replica of `batch` samples.
-ModelPartition tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch);
+ModelPartition tensor_partition(const YamlValue& value, const Model& model, std::int64_t batch);
 
 }  // namespace stepcast

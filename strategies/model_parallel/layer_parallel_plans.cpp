@@ -65,7 +65,7 @@ Plan share_layers(const Setting& setting, const YamlMap& map, ShardedModel (*sha
   groups.sharded = shard(setting.model, ways);
   groups.captured_trace = map.maybe("part_trace");
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
-  allow_one_network(groups, setting.model, "", groups.sharing);
+  allow_one_network(groups, setting.model, "", groups.partition);
   const Model part = groups.sharded.part;
   const int summed = setting.workers() / ways * groups.options.micro_batches;
   Plan plan = finish(setting, std::move(groups), part);
@@ -106,25 +106,25 @@ Plan read_filter_parallel(const YamlValue& value, const Setting& setting) {
 
 }  // namespace
 
-ModelPartition tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch) {
+ModelPartition tensor_partition(const YamlValue& value, const Model& model, std::int64_t batch) {
   const YamlMap map = read_map(value, layer_keys());
-  ModelPartition sharing;
-  sharing.form = ModelPartition::Form::blocks;
-  sharing.ways = read_ways(map, "ways");
+  ModelPartition partition;
+  partition.form = ModelPartition::Form::blocks;
+  partition.ways = read_ways(map, "ways");
   const GroupOptions options = read_group_options(map);
-  sharing.micro_batch = batch;
-  sharing.micro_batches = options.micro_batches;
-  sharing.simulated_only = tensor_problem(model, sharing.ways);
-  if (sharing.simulated_only.empty())
-    sharing.simulated_only = simulated_only(model, shard_tensor(model, sharing.ways), options);
-  return sharing;
+  partition.micro_batch = batch;
+  partition.micro_batches = options.micro_batches;
+  partition.simulated_only = tensor_problem(model, partition.ways);
+  if (partition.simulated_only.empty())
+    partition.simulated_only = simulated_only(model, shard_tensor(model, partition.ways), options);
+  return partition;
 }
 
 namespace {
 
 Plan read_tensor(const YamlValue& value, const Setting& setting) {
   Plan plan = share_layers(setting, read_map(value, layer_keys()), shard_tensor, tensor_problem);
-  plan.sharing = tensor_sharing(value, setting.model, plan.sharing.micro_batch);
+  plan.partition = tensor_partition(value, setting.model, plan.partition.micro_batch);
   return plan;
 }
 
@@ -137,7 +137,7 @@ Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
   set_samples(setting, setting.workers(), groups);  // each device has its own samples
   groups.sharded = shard_experts(setting.model, experts);
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
-  groups.sharing.simulated_only = "experts, for which there are no kernels";
+  groups.partition.simulated_only = "experts, for which there are no kernels";
   const Model part = groups.sharded.part;
   return finish(setting, std::move(groups), part);
 }
@@ -154,7 +154,7 @@ Plan read_model_parallel(const YamlValue& value, const Setting& setting) {
   groups.captured_trace = map.maybe("part_trace");
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
   if (machines > 1) add_halos(setting, partitioned.spatial, groups);
-  allow_one_network(groups, setting.model, statistics_problem(setting.model, 1, machines), groups.sharing);
+  allow_one_network(groups, setting.model, statistics_problem(setting.model, 1, machines), groups.partition);
   const Model part = groups.sharded.part;
   const int summed = setting.workers() / machines * groups.options.micro_batches;
   Plan plan = finish(setting, std::move(groups), part);
@@ -277,20 +277,21 @@ std::string simulated_only(const GroupOptions& options) {
 
 }  // namespace
 
-ModelPartition spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch) {
+ModelPartition spatial_partition(const YamlValue& value, const Model& model, int workers,
+                                 std::int64_t batch) {
   const YamlMap map = read_map(value, spatial_keys());
-  ModelPartition sharing;
-  sharing.form = ModelPartition::Form::positions;
-  sharing.partition = read_sample_partition(map, model);
+  ModelPartition partition;
+  partition.form = ModelPartition::Form::positions;
+  partition.spatial = read_sample_partition(map, model);
   const Statistics over = read_statistics(map);
-  if (over == Statistics::group) sharing.statistics_over = device_count(sharing.partition.parts);
-  if (over == Statistics::all) sharing.statistics_over = workers;
-  sharing.micro_batch = batch;
-  sharing.simulated_only = spatial_problem(model, sharing.partition);
-  if (sharing.simulated_only.empty())
-    sharing.simulated_only = kernel_problem(model, sharing.partition, batch);
-  if (sharing.simulated_only.empty()) sharing.simulated_only = simulated_only(read_group_options(map));
-  return sharing;
+  if (over == Statistics::group) partition.statistics_over = device_count(partition.spatial.parts);
+  if (over == Statistics::all) partition.statistics_over = workers;
+  partition.micro_batch = batch;
+  partition.simulated_only = spatial_problem(model, partition.spatial);
+  if (partition.simulated_only.empty())
+    partition.simulated_only = kernel_problem(model, partition.spatial, batch);
+  if (partition.simulated_only.empty()) partition.simulated_only = simulated_only(read_group_options(map));
+  return partition;
 }
 
 namespace {
@@ -316,9 +317,9 @@ Plan read_spatial(const YamlValue& value, const Setting& setting) {
   if (ways > 1) add_halos(setting, partition, groups);
   add_resharding(model, partition, groups);
   add_statistics(model, read_statistics(map), groups);
-  groups.sharing = spatial_sharing(value, model, setting.workers(), groups.micro_batch);
-  allow_one_network(groups, model, statistics_problem(model, groups.sharing.statistics_over, ways),
-                    groups.sharing);
+  groups.partition = spatial_partition(value, model, setting.workers(), groups.micro_batch);
+  allow_one_network(groups, model, statistics_problem(model, groups.partition.statistics_over, ways),
+                    groups.partition);
   // The gradients of the parts of a sample make up one.
   const int summed = setting.workers() / ways * options.micro_batches;
   Plan plan = finish(setting, std::move(groups), model);

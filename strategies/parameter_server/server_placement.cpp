@@ -51,10 +51,10 @@ MachineReplicas machine_replicas(const Setting& setting, const ServerOptions& op
   replicas.part.source = source_of_part(groups, times);
   replicas.plan = std::move(groups.plan);
   replicas.plan.communicators.resize(1);  // no message of machines of different replicas
-  replicas.plan.sharing = groups.sharing;
-  replicas.plan.sharing.form = ModelPartition::Form::machines;
-  replicas.plan.sharing.ways = machines;
-  replicas.plan.sharing.micro_batch = groups.micro_batch;
+  replicas.plan.partition = groups.partition;
+  replicas.plan.partition.form = ModelPartition::Form::machines;
+  replicas.plan.partition.ways = machines;
+  replicas.plan.partition.micro_batch = groups.micro_batch;
   return replicas;
 }
 

@@ -25,22 +25,22 @@ std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded
 }
 
 /// The division of the network among the ranks of the plan.
-ModelPartition pipeline_sharing(const Model& model, const PipelineOptions& options, const Stages& starts,
-                                const GroupPlan& groups) {
-  ModelPartition sharing;
-  sharing.form = ModelPartition::Form::stages;
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) sharing.stages.push_back({starts[i], starts[i + 1]});
-  sharing.ways = options.tensor;
-  sharing.micro_batch = groups.micro_batch;
-  sharing.micro_batches = options.group.micro_batches;
-  sharing.sums_every_micro_batch = options.zero == 2;
+ModelPartition pipeline_partition(const Model& model, const PipelineOptions& options, const Stages& starts,
+                                  const GroupPlan& groups) {
+  ModelPartition partition;
+  partition.form = ModelPartition::Form::stages;
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) partition.stages.push_back({starts[i], starts[i + 1]});
+  partition.ways = options.tensor;
+  partition.micro_batch = groups.micro_batch;
+  partition.micro_batches = options.group.micro_batches;
+  partition.sums_every_micro_batch = options.zero == 2;
   for (int stage = 0; options.group.recompute && stage < options.stages; ++stage)
-    sharing.recomputed.push_back(
+    partition.recomputed.push_back(
         pipeline_schedule(options.order, stage, options.stages, options.group.micro_batches, options.chunks));
-  if (options.tensor > 1) sharing.simulated_only = tensor_stage_problem(model, groups.sharded, starts);
-  if (options.group.recompute && has_dropout(model)) sharing.simulated_only = kRecomputedDropout;
-  if (options.group.training.mixed) sharing.simulated_only = "activations of 2 bytes";
-  return sharing;
+  if (options.tensor > 1) partition.simulated_only = tensor_stage_problem(model, groups.sharded, starts);
+  if (options.group.recompute && has_dropout(model)) partition.simulated_only = kRecomputedDropout;
+  if (options.group.training.mixed) partition.simulated_only = "activations of 2 bytes";
+  return partition;
 }
 
 /// Adds the communicators of stage `stage`: its tensor groups, and the groups of ranks in the same place of
@@ -173,7 +173,7 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size;
   const double work = mean_work(workload, options);
   Plan plan = std::move(groups.plan);
-  plan.sharing = pipeline_sharing(setting.model, options, starts, groups);
+  plan.partition = pipeline_partition(setting.model, options, starts, groups);
   plan.workloads.push_back(std::move(workload));
   plan.summed_gradients = ranks / options.tensor;  // the sum over micro-batches counts as one gradient
   finish_group_plan(setting, groups, times, fullest, plan);

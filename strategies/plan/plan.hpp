@@ -126,7 +126,7 @@ struct ModelPartition {
   enum class Form {
     none,       ///< every rank has the whole network
     stages,     ///< role i has the layers `stages[i]`
-    positions,  ///< ranks of a group of communicator 0 have parts of every sample: `partition`
+    positions,  ///< ranks of a group of communicator 0 have parts of every sample: `spatial`
     blocks,     ///< ranks of a group of communicator 0 have parts of every layer: tensor_shard of `ways`
     machines,   ///< `ways` consecutive ranks share a replica, each with a slice of the parameters: only ranks
                 ///< of one process can compute it, as one network
@@ -137,7 +137,7 @@ struct ModelPartition {
 
   Form form = Form::none;
   std::vector<LayerRange> stages;
-  SpatialPartition partition;
+  SpatialPartition spatial;
   int statistics_over = 1;       ///< ranks whose samples the statistics of batch norm cover
   std::int64_t micro_batch = 1;  ///< samples of a replica at once
   int micro_batches = 1;
@@ -175,7 +175,7 @@ struct Plan {
   double compute_slowdown = 1;  ///< factor on compute while a collective of the worker runs; >= 1
   double message_slowdown = 1;  ///< factor on a worker's compute while a message from or to it travels; >= 1
   bool load_data = false;       ///< input comes from the platform's storage
-  ModelPartition sharing;
+  ModelPartition partition;
   int devices = 1;  ///< devices in use, including those of servers
   int workers = 1;
   std::int64_t batch_per_worker = 1;  ///< samples per step of one replica

@@ -72,7 +72,7 @@ const std::vector<std::string>& fidelity_names() {
   return names;
 }
 
-const std::vector<std::string>& sharing_names() {
+const std::vector<std::string>& link_sharing_names() {
   static const std::vector<std::string> names{"max_min", "simgrid"};
   return names;
 }

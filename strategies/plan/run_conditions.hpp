@@ -38,7 +38,7 @@ const std::vector<std::string>& fidelity_names();  ///< in the order of Fidelity
 
 /// The solver of max-min sharing of links: stepcast's own, or SimGrid's, which is its reference.
 enum class LinkSharing { max_min, simgrid };
-const std::vector<std::string>& sharing_names();  ///< in the order of LinkSharing
+const std::vector<std::string>& link_sharing_names();  ///< in the order of LinkSharing
 
 /// Use of one program for all equal workers of a role. automatic: where that is exact, or where separate
 /// programs would take too long (docs/explanation/simulation.md).

@@ -156,7 +156,7 @@ TEST_CASE("a run has its points in every simulation that is asked for", "[comman
   CHECK(run_size(larger, 10, 64).process_memory > size.process_memory);
   const Bytes coupled = run_size(larger, 10, 64).process_memory;
   larger.fidelity = Fidelity::message;
-  larger.sharing = LinkSharing::simgrid;
+  larger.link_sharing = LinkSharing::simgrid;
   CHECK(run_size(larger, 10, 64).process_memory > coupled);
 }
 

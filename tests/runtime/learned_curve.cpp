@@ -84,8 +84,8 @@ LearningOptions options_of(const LearningCase& c) {
 Curve learned(const std::string& strategy, int ranks, const std::string& model,
               const LearningOptions& learning, MakeBackend make) {
   const PlannedParts planned(ranks, model, strategy, 8, kLearningSteps);
-  const ModelPartition& sharing = planned.plan.sharing;
-  REQUIRE(sharing.simulated_only == "");
+  const ModelPartition& partition = planned.plan.partition;
+  REQUIRE(partition.simulated_only == "");
   Experiment experiment;
   experiment.model = planned.model;
   experiment.plan = planned.plan;
@@ -102,7 +102,7 @@ Curve learned(const std::string& strategy, int ranks, const std::string& model,
     std::unique_lock lock(building);
     Learner learner(experiment, *backend,
                     {.rank = rank,
-                     .batch = sharing.form == ModelPartition::Form::none ? 8 : sharing.micro_batch,
+                     .batch = partition.form == ModelPartition::Form::none ? 8 : partition.micro_batch,
                      .data = data,
                      .on_progress = [] {},
                      .transport = &transport});

@@ -78,13 +78,13 @@ Trained trained_alone(const Model& model, std::int64_t batch) {
 /// The result of every rank.
 std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCase& c,
                                     const SharedPlace& place) {
-  const ModelPartition& sharing = planned.plan.sharing;
+  const ModelPartition& partition = planned.plan.partition;
   std::vector<Trained> results(static_cast<std::size_t>(c.ranks));
   const auto train = [&](int rank, std::mutex& building, const auto& run) {
     const auto backend = place.make();
     std::unique_lock lock(building);
-    const TensorParallelNetwork shared =
-        tensor_parallel_network(*backend, planned.model, sharing, rank % c.ways, {.optimizer = optimizer()});
+    const TensorParallelNetwork shared = tensor_parallel_network(*backend, planned.model, partition,
+                                                                 rank % c.ways, {.optimizer = optimizer()});
     lock.unlock();
     DeviceLearning learning;
     learning.rate.base = optimizer().learning_rate;
@@ -92,7 +92,7 @@ std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCas
     std::int64_t pass = 0;
     learning.next_batch = [&] {
       fill(*shared.network, planned.model,
-           rank / c.ways * c.batch + pass++ % sharing.micro_batches * sharing.micro_batch);
+           rank / c.ways * c.batch + pass++ % partition.micro_batches * partition.micro_batch);
     };
     const auto device = tensor_parallel_device(shared, learning);
     CHECK(run(*device).step_ends.size() == kSteps);
@@ -113,19 +113,19 @@ void check_trains_as_whole(const std::string& text, const SharedCase& c, const S
   CAPTURE(c.options, c.ranks, place.by_backend);
   const PlannedParts planned(c.ranks, text, "{kind: tensor, " + c.options + "}", static_cast<int>(c.batch),
                              kSteps);
-  REQUIRE(planned.plan.sharing.simulated_only == "");
+  REQUIRE(planned.plan.partition.simulated_only == "");
   const Trained alone = trained_alone(planned.model, c.batch * (c.ranks / c.ways));
   const std::vector<Trained> all = trained_shared(planned, c, place);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const SharedPart part =
-        tensor_shard(planned.model, planned.plan.sharing, static_cast<int>(rank) % c.ways);
+        tensor_shard(planned.model, planned.plan.partition, static_cast<int>(rank) % c.ways);
     std::size_t next = 0;
     for (std::size_t i = 0; i < planned.model.layers.size(); ++i) {
       for (std::size_t k = 0; k < planned.model.layers[i].parameters.size(); ++k, ++next)
         check_close(all[rank].parameters.at(next), extract_part(alone.parameters.at(next), part, i, k),
                     place.margin);
     }
-    const bool one_batch = c.ranks == c.ways && planned.plan.sharing.micro_batches == 1;
+    const bool one_batch = c.ranks == c.ways && planned.plan.partition.micro_batches == 1;
     if (one_batch && part.shares.back()) CHECK(all[rank].loss == Approx(alone.loss).margin(place.margin));
   }
 }

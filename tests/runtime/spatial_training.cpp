@@ -136,10 +136,10 @@ ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c,
                                 const ShardMaker& place_of) {
   const PlannedParts planned(c.ranks, text, "{kind: spatial, halo_overlap: false, " + c.options + "}",
                              static_cast<int>(c.batch), kSteps);
-  const ModelPartition& sharing = planned.plan.sharing;
-  REQUIRE(sharing.simulated_only == "");
+  const ModelPartition& partition = planned.plan.partition;
+  REQUIRE(partition.simulated_only == "");
   const Model& model = planned.model;
-  const bool whole_at_the_end = sharing.partition.whole_from < model.layers.size();
+  const bool whole_at_the_end = partition.spatial.whole_from < model.layers.size();
   std::vector<ShardTraining> results(static_cast<std::size_t>(c.ranks));
   run_parts(
       planned,
@@ -147,18 +147,18 @@ ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c,
         const int replica = rank / c.ways, place = rank % c.ways;
         const auto backend = place_of.make();
         std::unique_lock lock(building);
-        const SpatialNetwork shard = spatial_network(*backend, model, sharing, place,
+        const SpatialNetwork shard = spatial_network(*backend, model, partition, place,
                                                      {.optimizer = optimizer(0.2 * c.ways / c.ranks)});
         lock.unlock();
         const std::int64_t first = replica * c.batch, mine = c.batch / c.ways;
-        fill(shard.network->input(), input_value, first, model.input, {&sharing.partition, place});
+        fill(shard.network->input(), input_value, first, model.input, {&partition.spatial, place});
         Tensor& targets = *shard.network->kernel(model.layers.size() - 1).targets();
         if (whole_at_the_end) {
           fill(targets, target_value, first + place * mine, {}, {});
         } else {
-          fill(targets, target_value, first, labels, {&sharing.partition, place});
+          fill(targets, target_value, first, labels, {&partition.spatial, place});
         }
-        const auto device = spatial_device(shard, model, sharing, place);
+        const auto device = spatial_device(shard, model, partition, place);
         CHECK(run(*device).step_ends.size() == kSteps);
         results[static_cast<std::size_t>(rank)] = {
             parameter_arrays(*shard.network), {}, shard.network->loss()};

@@ -23,7 +23,7 @@ inline ChildResult groups_run(const RandomGroups& g, Fidelity fidelity, Folding 
     simulation.bandwidths = LinkBandwidths(platform);
     slow_nics(g.cluster, simulation.bandwidths);
     simulation.fidelity = fidelity;
-    if (fidelity == Fidelity::message) simulation.sharing = LinkSharing::simgrid;  // the oracle
+    if (fidelity == Fidelity::message) simulation.link_sharing = LinkSharing::simgrid;  // the oracle
     simulation.fold = fold;
     simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
     simulation.noise.sigma = sigma;

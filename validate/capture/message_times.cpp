@@ -187,11 +187,11 @@ Seconds message_host_time(const Results& links, Bytes size) {
   return {lower->second + share * (upper->second - lower->second)};
 }
 
-Trace with_messages(Trace trace, const Model& model, const ModelPartition& sharing,
+Trace with_messages(Trace trace, const Model& model, const ModelPartition& partition,
                     const std::function<Seconds(Bytes)>& host_time) {
-  for (const LayerRange& stage : sharing.stages) {
+  for (const LayerRange& stage : partition.stages) {
     if (stage.first == 0) continue;
-    const StageBoundary boundary = boundary_before(model, stage.first, sharing.micro_batch);
+    const StageBoundary boundary = boundary_before(model, stage.first, partition.micro_batch);
     const Seconds each = host_time({4.0 * static_cast<double>(boundary.size)});
     for (const int layer : {stage.first - 1, stage.first}) add_host_time(trace, layer, each, each);
   }

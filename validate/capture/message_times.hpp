@@ -62,7 +62,7 @@ void add_host_time(Trace& trace, int layer, Seconds forward, Seconds backward);
 
 /// The trace of a whole network with the CPU time of pipeline messages: at each stage boundary, the layers on
 /// both sides send or receive values in the forward pass and error signals in the backward pass.
-Trace with_messages(Trace trace, const Model& model, const ModelPartition& sharing,
+Trace with_messages(Trace trace, const Model& model, const ModelPartition& partition,
                     const std::function<Seconds(Bytes)>& host_time);
 
 }  // namespace stepcast

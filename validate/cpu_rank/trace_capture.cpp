@@ -95,13 +95,13 @@ std::vector<CaptureJob> whole_networks(const CaptureShared& shared,
 }
 
 /// Adds the time of the copies before and after the messages of a resharding to whole samples.
-std::function<void(Network&, Trace&)> add_resharding_copies(const Model& model, const ModelPartition& sharing,
-                                                            int rank) {
-  return [&model, sharing, place = rank % device_count(sharing.partition.parts)](Network& network,
-                                                                                 Trace& trace) {
-    SpatialToBatchResharding resharding(network, model, sharing, place);
+std::function<void(Network&, Trace&)> add_resharding_copies(const Model& model,
+                                                            const ModelPartition& partition, int rank) {
+  return [&model, partition, place = rank % device_count(partition.spatial.parts)](Network& network,
+                                                                                   Trace& trace) {
+    SpatialToBatchResharding resharding(network, model, partition, place);
     const Seconds forward = resharding.host_time(true), backward = resharding.host_time(false);
-    add_host_time(trace, static_cast<int>(sharing.partition.whole_from), forward, backward);
+    add_host_time(trace, static_cast<int>(partition.spatial.whole_from), forward, backward);
   };
 }
 
@@ -115,19 +115,20 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     const NetworkVariant& variant = validation.variants[i];
     const auto file = shard_trace_file(run.folder, variant, validation.partitions[i]);
     const Model& model = model_of(variant, place.library);
-    const ModelPartition sharing = sharing_of_point(validation, i, model, run.cluster.ranks);
-    if (!sharing.simulated_only.empty() || !known.insert(file).second) continue;
+    const ModelPartition partition = partition_of_point(validation, i, model, run.cluster.ranks);
+    if (!partition.simulated_only.empty() || !known.insert(file).second) continue;
     CaptureJob one{variant, fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch),
-                   file, rank_shard(model, sharing, run.transport.rank()), nullptr};
+                   file, rank_shard(model, partition, run.transport.rank()), nullptr};
     CaptureOptions capturing = capture_options(shared, variant);
-    const bool replicas = sharing.form != ModelPartition::Form::blocks || sharing.ways < run.cluster.ranks;
+    const bool replicas =
+        partition.form != ModelPartition::Form::blocks || partition.ways < run.cluster.ranks;
     if (!replicas) capturing.exchange = sums_within_passes(shared);  // no other rank has these parameters
     capturing.name = file.stem().string();
     capturing.batch = one.shard.options.batch;
     capturing.part = one.shard.options.part;
     one.capture = std::make_unique<Capture>(place.backend, one.shard.model(), capturing);
-    if (one.shard.spatial && reshards_to_batch(sharing, model))
-      one.add_copies = add_resharding_copies(model, sharing, run.transport.rank().value);
+    if (one.shard.spatial && reshards_to_batch(partition, model))
+      one.add_copies = add_resharding_copies(model, partition, run.transport.rank().value);
     all.push_back(std::move(one));
   }
 }

@@ -122,8 +122,8 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
   CAPTURE(c.options, guarded, by_channels);
   const PlannedParts planned(c.stages * c.replicas, kNet, "{kind: pipeline, " + c.options + "}", kBatch,
                              kSteps);
-  const ModelPartition& sharing = planned.plan.sharing;
-  REQUIRE(sharing.simulated_only.empty());
+  const ModelPartition& partition = planned.plan.partition;
+  REQUIRE(partition.simulated_only.empty());
   const Alone alone = trained_alone(planned.model, kBatch * c.replicas);
 
   std::vector<std::vector<std::vector<std::vector<float>>>> results(planned.plan.endpoints.size());
@@ -134,14 +134,15 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
     const auto backend = guarded ? test::make_guarded_backend() : make_onednn_backend();
     std::unique_lock lock(building);
     const PipelineStageNetworks networks =
-        pipeline_stage_networks(*backend, planned.model, sharing, {stage, c.stages},
-                                {.batch = sharing.micro_batch, .optimizer = optimizer(0.1 / c.replicas)});
+        pipeline_stage_networks(*backend, planned.model, partition, {stage, c.stages},
+                                {.batch = partition.micro_batch, .optimizer = optimizer(0.1 / c.replicas)});
     lock.unlock();
     for (const ChunkNetworks& chunk : networks.chunks) {
-      for (int i = 0; i < sharing.micro_batches; ++i)
-        fill(*chunk.of_micro_batch[static_cast<std::size_t>(i)], kBatch * replica + i * sharing.micro_batch);
+      for (int i = 0; i < partition.micro_batches; ++i)
+        fill(*chunk.of_micro_batch[static_cast<std::size_t>(i)],
+             kBatch * replica + i * partition.micro_batch);
     }
-    const auto device = pipeline_stage_device(networks, sharing, stage,
+    const auto device = pipeline_stage_device(networks, partition, stage,
                                               owned_slices(planned.plan, RankId(rank), networks, stage));
     const RealRun ran = run(*device);
     CHECK(ran.step_ends.size() == kSteps);

@@ -40,7 +40,7 @@ TEST_CASE("the shards of all ranks make up the parameters of the whole network",
       for (std::size_t element = 0; element < again.size(); ++element)
         whole.push_back(static_cast<float>(element + 1));
       for (int place = 0; place < ways; ++place) {
-        const SharedPart part = tensor_shard(model, planned.plan.sharing, place);
+        const SharedPart part = tensor_shard(model, planned.plan.partition, place);
         insert_part(extract_part(whole, part, i, k), part, i, k, again);
       }
       CHECK(again == whole);
@@ -51,7 +51,7 @@ TEST_CASE("the shards of all ranks make up the parameters of the whole network",
 TEST_CASE("tensor-parallel networks that kernels cannot run are refused with the reason", "[validate]") {
   const auto why = [](const std::string& text, const std::string& options) {
     const PlannedParts planned(2, text, "{kind: tensor, ways: 2, " + options + "}", 4, 1);
-    return planned.plan.sharing.simulated_only;
+    return planned.plan.partition.simulated_only;
   };
   CHECK(why(kStack, "halo_overlap: false") == "");
   CHECK(why(kStack, "precision: mixed") == "activations of 2 bytes");

@@ -64,7 +64,7 @@ layers:
   const auto why = [&](const std::string& cut) {
     const PlannedParts planned(4, text, "{kind: pipeline, stages: 2, tensor: 2, split_points: [" + cut + "]}",
                                4, 1);
-    return planned.plan.sharing.simulated_only;
+    return planned.plan.partition.simulated_only;
   };
   CHECK(why("contract") == "a stage boundary after layer gelu, whose output ranks share");
   CHECK(why("loss") == "");

@@ -54,7 +54,7 @@ double seconds(const Case& c, Fidelity fidelity) {
     run.communication.all_reduce.network = c.network;
     run.communication.streams = run.communication.in_flight = c.streams;
     run.simulation.fidelity = fidelity;
-    if (fidelity == Fidelity::message) run.simulation.sharing = LinkSharing::simgrid;  // the oracle
+    if (fidelity == Fidelity::message) run.simulation.link_sharing = LinkSharing::simgrid;  // the oracle
     return run.result().steps.at(0).seconds;
   });
 }

@@ -15,7 +15,7 @@ SimulationResult jittered(bool fold) {
   run.simulation.noise.jitter = Noise::Jitter::lognormal;
   run.simulation.noise.sigma = 0.2;
   run.compute_slowdown = 1.3;
-  run.simulation.sharing = LinkSharing::simgrid;  // whose events do not count as events of the programs
+  run.simulation.link_sharing = LinkSharing::simgrid;  // whose events do not count as events of the programs
   return run.result();
 }
 

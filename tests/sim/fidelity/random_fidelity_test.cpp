@@ -24,7 +24,7 @@ ChildResult run_of(const RandomCase& c, Fidelity fidelity, bool fold, double sig
     run.communication.all_reduce.network = c.network;
     run.communication.streams = run.communication.in_flight = c.streams;
     run.simulation.fidelity = fidelity;
-    if (fidelity == Fidelity::message) run.simulation.sharing = LinkSharing::simgrid;  // the oracle
+    if (fidelity == Fidelity::message) run.simulation.link_sharing = LinkSharing::simgrid;  // the oracle
     run.simulation.fold = fold ? Folding::always : Folding::never;
     run.simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
     run.simulation.noise.sigma = sigma;

@@ -20,7 +20,7 @@ double step_seconds(Algorithm algorithm, int workers, Fidelity fidelity,
   run.options.overlap = false;
   run.communication.all_reduce.algorithm = algorithm;
   run.simulation.fidelity = fidelity;
-  run.simulation.sharing = sharing;
+  run.simulation.link_sharing = sharing;
   return run.result().steps.at(0).seconds;
 }
 
@@ -209,8 +209,8 @@ TEST_CASE("the parts of a step add up to it", "[sim]") {
   const auto steps = run.result().steps;
   REQUIRE(steps.size() == 5);
   for (const StepSeconds& step : steps) {
-    CHECK(step.compute + step.straggler + step.loading + step.exposed == Approx(step.seconds).epsilon(1e-9));
-    CHECK(step.straggler > 0);
+    CHECK(step.compute + step.waiting + step.loading + step.exposed == Approx(step.seconds).epsilon(1e-9));
+    CHECK(step.waiting > 0);
   }
 }
 

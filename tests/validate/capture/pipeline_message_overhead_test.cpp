@@ -30,10 +30,10 @@ TEST_CASE("pipeline messages cost the layers on both sides of a stage boundary, 
     layer.backward_weights = {{3, 4}, {3, 4}};
   }
   trace.layers[1].backward_data = {{5, 6}, {5, 6}};
-  ModelPartition sharing;
-  sharing.stages = {{0, 2}, {2, 3}};
-  sharing.micro_batch = 10;
-  const Trace with = with_messages(trace, three_layers(), sharing, [](Bytes size) {
+  ModelPartition partition;
+  partition.stages = {{0, 2}, {2, 3}};
+  partition.micro_batch = 10;
+  const Trace with = with_messages(trace, three_layers(), partition, [](Bytes size) {
     CHECK(size.value == 10 * 4 * sizeof(float));
     return Seconds{0.5};
   });
