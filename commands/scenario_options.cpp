@@ -38,6 +38,10 @@ void add_memory_limit(const Command& command, std::string& limit, const std::str
   command.add_option("--memory-limit", limit, help).type_name("SIZE");
 }
 
+std::string how_to_resume(const std::string& kept) {
+  return "continue with --resume" + (kept.empty() ? "" : " (" + kept + ")");
+}
+
 void add_time_limit(const Command& command, std::string& limit, const std::string& condition) {
   const std::string help =
       fmt::format("{} would take longer than this, such as \"2 h\". Default: 1 h.", condition);

@@ -463,7 +463,9 @@ refuses 2 'got "sample_per_second"; did you mean "samples_per_second"?' search t
 refuses 2 '--over model: give its values, such as model=1..8' search tiny.yaml --minimise step_seconds --over model
 refuses 2 'strategy.bucekt: unknown key' search tiny.yaml --minimise step_seconds --over 'strategy.bucekt=1 MiB..2 MiB'
 refuses 2 '--point: expected a point of the sweep, such as "workers=2", got "workers=3"' search tiny.yaml --minimise step_seconds --over strategy.bucket --point workers=3
-refuses 2 '--maximise,--minimise' search tiny.yaml --over strategy.bucket
+prints 'best: strategy.overlap=' search tiny.yaml --maximize samples_per_second --over strategy.overlap -o american
+refuses 2 '--maximise excludes --minimise' search tiny.yaml --minimize step_seconds --maximize samples_per_second --over strategy.overlap
+refuses 2 '--maximise COLUMN or --minimise COLUMN is required' search tiny.yaml --over strategy.bucket
 
 # A search for a loss trains its settings; a call of learn uses the trainings that an earlier one has finished.
 cat >learns.yaml <<'END'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs and searches with `-o` on disks that are too small: every file is complete or not there, the run names what is missing and
+# Runs and trainings with `-o` on disks that are too small: every file is complete or not there, the run names what is missing and
 # ends with 3, and `--resume` on a larger disk gives the files of a run that always had room. Then two runs into one folder:
 # the second is refused. The disks are tmpfs mounts in a mount namespace; exit code 77 where that is not allowed.
 # Usage: tests/full-disk.sh STEPCAST
@@ -72,6 +72,31 @@ for size in 4 8 16 24 32 48 64 80 96 128 160 192 256 384 2048; do
   umount disk
 done
 [ $ended_full -ge 4 ] || fail "only $ended_full of the disks were too small; the results take $room KiB"
+
+# A training on a disk that fills up says how to go on, and goes on.
+cat >learns.yaml <<'END'
+name: learns
+model: tiny-dnn
+trace: derived
+platform: ethernet-cpu
+workers: 2
+batch_per_worker: 8
+strategy: {kind: synchronous}
+learning: {mini_batches: 10, learning_rate: 0.02, seeds: 3, data: {kind: sequences, samples: 64, test_samples: 32}}
+END
+"$stepcast" learn learns.yaml -o taught >out 2>err || fail "learn with room"
+told=0
+for size in 8 12 16; do
+  mount -t tmpfs -o size=${size}k tmpfs disk || exit 77
+  "$stepcast" learn learns.yaml -j 1 -o disk/l >out 2>err
+  [ $? -eq 3 ] || fail "learn, $size KiB: it does not end with 3"
+  grep -qF 'free some space and continue with --resume (finished trainings are kept)' err && told=$((told + 1))
+  mount -o remount,size=8m disk
+  "$stepcast" learn learns.yaml -j 1 -o disk/l --resume >out 2>err || fail "learn, $size KiB: resumed with $?"
+  cmp -s taught/learning.csv disk/l/learning.csv || fail "learn, $size KiB: another learning.csv"
+  umount disk
+done
+[ $told -eq 3 ] || fail "learn: only $told of 3 full disks were told how to go on"
 
 # The second run into one folder is refused, and the first is not disturbed by it.
 mkdir two bin

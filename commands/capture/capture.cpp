@@ -104,15 +104,20 @@ void add_capture(Command app) {
   const Command command = app.add_subcommand(
       "capture", "Time the kernels of a model on this machine, layer by layer, and write a trace.");
   auto options = std::make_shared<CaptureCommandOptions>();
-  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
+  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.")
+      .required()
+      .type_name("NAME");
   command.add_option("--batch", options->capture.batch, "Batch size: samples per step.")
       .required()
       .range(1, 1 << 20);
   command.add_option("--device", options->device, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.")
+      .type_name("NAME")
       .show_default();
   command.add_option("--precision", options->precision, "Precision on a GPU: f32, tf32, f16 or bf16.")
+      .type_name("NAME")
       .show_default();
   command.add_option("--layout", options->layout, "Memory layout of images on a GPU: nchw or nhwc.")
+      .type_name("NAME")
       .show_default();
   command.add_option("--threads", options->capture.threads, "Number of threads that the kernels use.")
       .range(1, 4096)
@@ -246,9 +251,12 @@ void add_derive(Command app) {
   const Command command = app.add_subcommand(
       "derive", "Estimate the trace of a model on a device that is not available, with a roofline model.");
   auto options = std::make_shared<DeriveOptions>();
-  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
+  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.")
+      .required()
+      .type_name("NAME");
   command.add_option("--batch", options->batch, "Batch size: samples per step.").required().range(1, 1 << 20);
   command.add_option("--device", options->device, "Name in models/devices/, or a path that ends in .yaml.")
+      .type_name("NAME")
       .required();
   command
       .add_option("--noise", options->noise,

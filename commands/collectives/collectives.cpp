@@ -50,8 +50,7 @@ std::vector<Bytes> sizes_of(const CollectivesOptions& options) {
 }
 
 std::vector<Assignment> assignments(const CollectivesOptions& options) {
-  std::vector<Assignment> values;
-  for (const std::string& text : options.set) values.push_back(parse_assignment(text));
+  std::vector<Assignment> values = parse_assignments(options.set);
   if (!options.nccl.empty()) values.push_back(parse_assignment("software.nccl=\"" + options.nccl + "\""));
   return values;
 }

@@ -205,8 +205,10 @@ void add_import(Command app) {
                   "Profile, .json or .json.gz; a config.json; or a graph, .onnx.")
       .required()
       .type_name("FILE");
-  command.add_option("--model", options->model,
-                     "Network of the profile: a name in models/, or a path that ends in .yaml.");
+  command
+      .add_option("--model", options->model,
+                  "Network of the profile: a name in models/, or a path that ends in .yaml.")
+      .type_name("NAME");
   command
       .add_option("--write-model", options->write_model,
                   "In place of --model: also write the network of the profile to this file.")
@@ -221,8 +223,9 @@ void add_import(Command app) {
       .add_option("--batch", options->batch,
                   "Samples of a step. Needed if the profile has no shapes (record_shapes=True).")
       .range(1, 1 << 20);
-  command.add_option("--device", options->device,
-                     "Name of the device in the trace. Default: as in the profile.");
+  command
+      .add_option("--device", options->device, "Name of the device in the trace. Default: as in the profile.")
+      .type_name("NAME");
   command.add_option("--source", options->source,
                      "Where the profile comes from. The text is added to the trace's source.");
   command.add_option("-o,--output", options->output, "Trace file, or network file; - for standard output.")

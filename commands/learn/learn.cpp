@@ -26,16 +26,6 @@ struct LearnOptions {
   bool checkpoints = false, resume = false, dry_run = false;
 };
 
-/// Calls a function that trains. If it is interrupted, the message says how to continue.
-template <class Train>
-auto or_interrupted(const Train& train) {
-  try {
-    return train();
-  } catch (const Interrupted&) {
-    throw Interrupted("interrupted; continue with --resume");
-  }
-}
-
 void draw(const std::filesystem::path& folder, const std::string& name, const CurvePlot& plot) {
   if (const auto script = curve_script(plot)) {
     if (const auto complaint = draw_plot(folder, name, *script)) fmt::print("{}\n", *complaint);
@@ -46,7 +36,7 @@ void draw(const std::filesystem::path& folder, const std::string& name, const Cu
 void run_campaigns(const LearningJob& job, const std::vector<LearningRun>& runs) {
   if (job.checkpoints) throw InputError("--checkpoints: not supported with campaign");
   const std::string& name = job.scenario.name;
-  const auto campaigns = or_interrupted([&] { return learned_campaigns(job, runs); });
+  const auto campaigns = learned_campaigns(job, runs);
   const Results results = campaign_results(name, campaigns);
   write_atomically(job.folder / "campaign.csv", to_csv(results));
   write_atomically(job.folder / "campaign-points.csv", to_csv(campaign_points(name, campaigns)));
@@ -60,33 +50,12 @@ void run_campaigns(const LearningJob& job, const std::vector<LearningRun>& runs)
   fmt::print("written: {}\n", job.folder.string());
 }
 
-/// Prints the estimated size of the trainings, for --dry-run.
-void print_size(const Scenario& scenario, const std::vector<LearningRun>& runs, int processes) {
-  fmt::print("{}: {} {}{}, about {} a process, {}\n", scenario.name, runs.size(),
-             is_learned_campaign(runs) ? "campaign" : "training", runs.size() == 1 ? "" : "s",
-             human(learning_memory(runs)),
-             time_text(learning_time(runs, cut_trainings(scenario, runs)), processes));
-}
-
-void learn(const LearnOptions& options) {
-  std::vector<Assignment> settings;
-  for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
-  const Scenario scenario = read_scenario(options.scenario, settings);
-  const std::vector<LearningRun> runs = learning_runs(scenario);
+/// Trains all points, and prints how the loss falls in the time of the simulated cluster.
+void run_trainings(const LearningJob& job, const std::vector<LearningRun>& runs) {
+  const Scenario& scenario = job.scenario;
+  const std::filesystem::path& folder = job.folder;
   const LearningOptions& learning = *runs.front().experiment.learning;
-  check_trends(scenario, learning.trends);
-  if (options.dry_run) return print_size(scenario, runs, options.processes);
-  check_learning_limits(runs, cut_trainings(scenario, runs),
-                        {options.processes, options.memory_limit, options.time_limit});
-  const std::filesystem::path folder = options.output.empty()
-                                           ? std::filesystem::path("results") / scenario.name
-                                           : std::filesystem::path(options.output);
-  check_writable(folder);
-  const FolderLock lock(folder);
-  const TrainingStore finished(folder, fingerprint_of(scenario, options.settings), options.resume);
-  const LearningJob job{scenario, folder, options.checkpoints, options.processes, finished};
-  if (is_learned_campaign(runs)) return run_campaigns(job, runs);
-  const Results rows = or_interrupted([&] { return trained(job, runs); });
+  const Results rows = trained(job, runs);
   write_atomically(folder / "learning.csv", to_csv(rows));
   add_json_rows("learning", rows);
   const std::optional<double> target = learning.target_loss;
@@ -107,6 +76,31 @@ void learn(const LearnOptions& options) {
   draw(folder, "loss-vs-time", curves);
   if (target) draw(folder, "time-to-loss", time_to_target_plot(scenario.name, points, *target));
   fmt::print("written: {}\n", folder.string());
+}
+
+/// Prints the estimated size of the trainings, for --dry-run.
+void print_size(const Scenario& scenario, const std::vector<LearningRun>& runs, int processes) {
+  fmt::print("{}: {} {}{}, about {} a process, {}\n", scenario.name, runs.size(),
+             is_learned_campaign(runs) ? "campaign" : "training", runs.size() == 1 ? "" : "s",
+             human(learning_memory(runs)),
+             time_text(learning_time(runs, cut_trainings(scenario, runs)), processes));
+}
+
+void learn(const LearnOptions& options) {
+  const Scenario scenario = read_scenario(options.scenario, parse_assignments(options.settings));
+  const std::vector<LearningRun> runs = learning_runs(scenario);
+  const LearningOptions& learning = *runs.front().experiment.learning;
+  check_trends(scenario, learning.trends);
+  if (options.dry_run) return print_size(scenario, runs, options.processes);
+  check_learning_limits(runs, cut_trainings(scenario, runs),
+                        {options.processes, options.memory_limit, options.time_limit});
+  const std::filesystem::path folder = results_folder(options.output, scenario.name);
+  check_writable(folder);
+  const FolderLock lock(folder);
+  const TrainingStore finished(folder, fingerprint_of(scenario, options.settings), options.resume);
+  const LearningJob job{scenario, folder, options.checkpoints, options.processes, finished};
+  resumable("finished trainings are kept",
+            [&] { is_learned_campaign(runs) ? run_campaigns(job, runs) : run_trainings(job, runs); });
 }
 
 }  // namespace

@@ -35,27 +35,15 @@ std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOption
   return points;
 }
 
-constexpr const char* kAfterFullDisk =
-    "free some space and continue with --resume: finished simulations are kept";
-
-/// Calls `work`. If it is interrupted or the disk is full, the message says how to resume.
-template <class Work>
-auto resumable(const std::filesystem::path& journal, const Work& work) {
-  try {
-    return work();
-  } catch (const Interrupted&) {
-    throw Interrupted(fmt::format("interrupted; continue with --resume (finished simulations are kept in {})",
-                                  journal.string()));
-  } catch (const DiskFull& full) {
-    throw DiskFull(fmt::format("{}; {}", full.what(), kAfterFullDisk));
-  }
+/// What --resume does not simulate again.
+std::string kept_in(const std::filesystem::path& journal) {
+  return fmt::format("finished simulations are kept in {}", journal.string());
 }
 
 /// Reads all scenarios before the first of them is run. Result folders have the names of the scenarios, so
 /// the names must differ.
 std::vector<Scenario> read_scenarios(const RunOptions& options) {
-  std::vector<Assignment> settings;
-  for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
+  const std::vector<Assignment> settings = parse_assignments(options.settings);
   std::vector<Scenario> scenarios;
   std::map<std::string, std::string> files;  // by name
   for (const std::string& file : options.scenarios) {
@@ -177,7 +165,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
       .inspect = inspect,
   };
   if (part) write_shard(folder, shard_of(scenario, options, manifest));
-  Simulations all = resumable(wanted.journal, [&] { return forecast(scenario, library, wanted); });
+  Simulations all = resumable(kept_in(wanted.journal), [&] { return forecast(scenario, library, wanted); });
   done.failed += all.failed.size();
   const auto values = timeline_values(scenario, options, all);
   MissingFiles missing;
@@ -187,7 +175,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
     const FinishedRun whole{run.prepared, run.checked,      manifest,
                             folder,       options.settings, !options.results_only};
     const FinishedOutputs finished =
-        resumable(wanted.journal, [&] { return finish_run(whole, library, std::move(all)); });
+        resumable(kept_in(wanted.journal), [&] { return finish_run(whole, library, std::move(all)); });
     done.published.insert(done.published.end(), finished.published.begin(), finished.published.end());
     missing = finished.missing;
   }
@@ -197,7 +185,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
       write_timeline(scenario, library, values, options, file);
     });
   }
-  missing.report(folder, kAfterFullDisk);
+  missing.report(folder, "free some space and " + how_to_resume(kept_in(wanted.journal)));
   fmt::print("written: {}\n", folder.string());
 }
 

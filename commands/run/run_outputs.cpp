@@ -7,6 +7,7 @@
 #include "commands/fingerprint.hpp"
 #include "commands/run/finish.hpp"
 #include "core/os/files.hpp"
+#include "core/os/folders.hpp"
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "report/page/page.hpp"
@@ -32,9 +33,9 @@ std::vector<std::string> own_command() {
 }  // namespace
 
 std::filesystem::path folder_of(const Scenario& scenario, const RunOptions& options) {
-  const std::filesystem::path name = scenario.name;
-  if (options.output.empty()) return "results" / name;
-  return options.scenarios.size() > 1 ? options.output / name : std::filesystem::path(options.output);
+  if (!options.output.empty() && options.scenarios.size() > 1)
+    return std::filesystem::path(options.output) / scenario.name;
+  return results_folder(options.output, scenario.name);
 }
 
 Manifest manifest_of(const Scenario& scenario, const Library& library,

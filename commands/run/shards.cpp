@@ -80,8 +80,7 @@ void merge(const MergeOptions& options) {
   const SignalGuard guard;
   const std::vector<ShardRun> shards = read_shards(options.folders);
   const ShardRun& first = shards.front();
-  std::vector<Assignment> settings;
-  for (const std::string& text : first.settings) settings.push_back(parse_assignment(text));
+  const std::vector<Assignment> settings = parse_assignments(first.settings);
   Scenario scenario = read_scenario(options.scenario.empty() ? first.scenario : options.scenario, settings);
   for (const std::string& line : leave_out_lost_figures(scenario)) fmt::print("{}\n", line);
 
@@ -102,7 +101,7 @@ void merge(const MergeOptions& options) {
       .inspect = published_check(scenario),
   };
   Simulations all = collected(prepared.scenario, merged_journals(journals), wanted);
-  const std::filesystem::path folder = options.output.empty() ? "results/" + scenario.name : options.output;
+  const std::filesystem::path folder = results_folder(options.output, scenario.name);
   check_writable(folder);
   const FolderLock lock(folder);
   const std::size_t failed = all.failed.size();

@@ -60,19 +60,6 @@ std::map<std::string, Row> known_rows(const std::filesystem::path& folder, const
 
 using Save = std::function<void(const std::vector<Evaluation>&)>;
 
-/// Runs the search. If it is interrupted, the message says how to resume.
-std::vector<Evaluation> searched_by(OptionSearch& optimizer, const TrialOptions& options,
-                                    std::map<std::string, Row> known, const Simulate& simulate,
-                                    const Save& save) {
-  try {
-    return run_trials(optimizer, options, std::move(known), simulate, save);
-  } catch (const Interrupted&) {
-    throw Interrupted("interrupted; continue with --resume");
-  } catch (const DiskFull& full) {
-    throw DiskFull(fmt::format("{}; free some space and continue with --resume", full.what()));
-  }
-}
-
 void print_best(const Evaluation& best, const TrialOptions& options, const Row& as_written) {
   const double value = *best.row.number(options.column);
   fmt::print("best: {}: {} = {:.6g}", best.name, options.column, value);
@@ -110,8 +97,7 @@ void search(const SearchCommand& command) {
     as_written = simulator.as_written();
     check_column(as_written, searched, options);
   }
-  const std::filesystem::path folder =
-      command.output.empty() ? "results/" + name + "-search" : command.output;
+  const std::filesystem::path folder = results_folder(command.output, name + "-search");
   check_writable(folder);
   const FolderLock lock(folder);
   auto known = known_rows(folder, fingerprint_of(searched, library, command), command, searched);
@@ -123,7 +109,9 @@ void search(const SearchCommand& command) {
   const Save save = [&](const std::vector<Evaluation>& so_far) {
     write_atomically(folder / "search.csv", search_csv(searched, so_far));
   };
-  const auto evaluations = searched_by(*optimizer, options, std::move(known), simulate, save);
+  const auto evaluations = resumable("finished evaluations are kept", [&] {
+    return run_trials(*optimizer, options, std::move(known), simulate, save);
+  });
   simulator.clear();
   const Evaluation& best = best_of(evaluations, options);
   fmt::print("{}{}{}: {} evaluations ({})\n{}", name, searched.point.empty() ? "" : " at ", searched.point,
@@ -168,8 +156,10 @@ void add_method(const Command& command, SearchCommand& options) {
           "--population", options.population,
           "Number of settings of a generation, for --by evolution. Default: a tenth of the evaluations.")
       .range(3, 10000);
-  command.add_option("--point", options.point,
-                     "Point of the scenario's sweep at which to search. Default: the last point.");
+  command
+      .add_option("--point", options.point,
+                  "Point of the scenario's sweep at which to search. Default: the last point.")
+      .type_name("NAME");
   command.add_option("--seed", options.seed, "Seed of the search's random numbers.").show_default();
 }
 
@@ -205,23 +195,26 @@ void add_search(Command app) {
   auto options = std::make_shared<SearchCommand>();
   auto minimise = std::make_shared<std::string>();
   command.add_option("scenario", options->scenario, "Scenario file.").required().type_name("SCENARIO.yaml");
-  const Command goal = command.add_option_group("goal");
-  goal.add_option(
-          "--maximise", options->column,
-          "Column of results.csv to maximise, or accuracy: the settings are then trained as by learn.")
-      .type_name("COLUMN");
-  goal.add_option(
-          "--minimise", *minimise,
-          "Column of results.csv to minimise, or loss, seconds_to_target or samples_to_target: the settings "
-          "are then trained as by learn.")
-      .type_name("COLUMN");
-  goal.require_option();
+  const Option maximise = command
+                              .add_option("--maximise,--maximize", options->column,
+                                          "Column of results.csv to maximise, or accuracy: the settings are "
+                                          "then trained as by learn. This "
+                                          "option or --minimise is required.")
+                              .type_name("COLUMN");
+  command
+      .add_option("--minimise,--minimize", *minimise,
+                  "Column of results.csv to minimise, or loss, seconds_to_target or samples_to_target: the "
+                  "settings are then trained as by learn.")
+      .type_name("COLUMN")
+      .excludes(maximise);
   add_method(command, *options);
   add_run_of_search(command, *options);
   command.callback(
       [options, minimise] {
         options->smallest = !minimise->empty();
         if (options->smallest) options->column = *minimise;
+        if (options->column.empty())
+          throw InputError("search: --maximise COLUMN or --minimise COLUMN is required");
         options->processes = jobs_or_cores(options->processes);
         search(*options);
       },

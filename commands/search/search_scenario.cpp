@@ -126,11 +126,9 @@ Row row_of(const std::string& text) {
 }  // namespace
 
 SearchedScenario read_searched_scenario(const SearchCommand& command, Library& library) {
-  std::vector<Assignment> settings;
-  for (const std::string& text : command.settings) settings.push_back(parse_assignment(text));
   SearchedScenario searched;
   Scenario& scenario = searched.scenario;
-  scenario = read_scenario(command.scenario, settings);
+  scenario = read_scenario(command.scenario, parse_assignments(command.settings));
   searched.keys = read_search_keys(command.over, scenario);
   std::vector<Assignment> fixed;
   for (const Assignment& one : chosen_point(scenario, command.point).values) {

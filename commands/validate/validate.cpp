@@ -192,8 +192,8 @@ void print_size(const Validation& validation, const std::vector<Experiment>& poi
 
 /// Measures, forecasts and runs all points, and prints the comparison.
 void run_and_compare(const ValidateOptions& options, const Validation& validation, RankJob job) {
-  const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
-  const std::filesystem::path folder = std::filesystem::absolute(name);
+  const std::filesystem::path folder =
+      std::filesystem::absolute(results_folder(options.output, validation.scenario.name));
   check_writable(folder);
   const FolderLock lock(folder);
   remove_earlier(folder);

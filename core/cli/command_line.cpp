@@ -120,16 +120,12 @@ std::vector<std::string> command_names(const CLI::App* command) {
   return names;
 }
 
-/// "--draws", "-j" and so on: all options of a command, those of its option groups too.
+/// "--draws", "-j" and so on: all options of a command.
 std::vector<std::string> option_names(const CLI::App* command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command->get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-  }
-  for (const CLI::App* group : command->get_subcommands({})) {
-    if (!group->get_name().empty()) continue;
-    for (const std::string& name : option_names(group)) names.push_back(name);
   }
   return names;
 }
@@ -177,6 +173,7 @@ Option Option::one_of(const std::vector<std::string>& words) const {
     return fmt::format("expected one of {}, got \"{}\"{}", fmt::join(words, ", "), printable(text),
                        word_advice(text, words));
   };
+  if (option_->get_type_name() == "TEXT") option_->type_name("NAME");
   return Option(option_->check(CLI::Validator(check, fmt::format("{{{}}}", fmt::join(words, ",")))));
 }
 
@@ -208,10 +205,6 @@ Command Command::add_subcommand(const std::string& name, const std::string& desc
   return Command(app_->add_subcommand(name, description));
 }
 
-Command Command::add_option_group(const std::string& name) const {
-  return Command(app_->add_option_group(name));
-}
-
 template <class Value>
 Option Command::add_option(const std::string& names, Value& value, const std::string& help) const {
   return Option(app_->add_option(names, value, help));
@@ -237,10 +230,6 @@ void Command::footer(const std::string& text) const {
 
 void Command::require_subcommand() const {
   app_->require_subcommand(1);
-}
-
-void Command::require_option() const {
-  app_->require_option(1);
 }
 
 void Command::callback(const std::function<void()>& work, Json json) const {
@@ -291,7 +280,7 @@ CommandOption description_of(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) described.names.push_back("--" + name);
   for (const std::string& name : option.get_snames()) described.names.push_back("-" + name);
   if (option.get_expected_max() == 0) return described;  // a flag
-  described.type = option.get_type_name();               // "TEXT:{one,other}" where only these are allowed
+  described.type = option.get_type_name();               // "NAME:{one,other}" where only these are allowed
   const auto begin = described.type.find(":{");
   if (begin == std::string::npos) return described;
   std::istringstream words(described.type.substr(begin + 2, described.type.rfind('}') - begin - 2));
@@ -301,17 +290,13 @@ CommandOption description_of(const CLI::Option& option) {
 
 void add_options(const CLI::App& command, std::vector<CommandOption>& options) {
   for (const CLI::Option* option : command.get_options()) options.push_back(description_of(*option));
-  for (const CLI::App* group : command.get_subcommands({})) {
-    if (group->get_name().empty()) add_options(*group, options);
-  }
 }
 
 void add_descriptions(const CLI::App& command, const std::string& path,
                       std::vector<CommandDescription>& all) {
   CommandDescription described{.path = path};
   add_options(command, described.options);
-  std::vector<const CLI::App*> inner = command.get_subcommands({});
-  std::erase_if(inner, [](const CLI::App* one) { return one->get_name().empty(); });
+  const std::vector<const CLI::App*> inner = command.get_subcommands({});
   for (const CLI::App* one : inner)
     described.subcommands.emplace_back(one->get_name(), first_sentence(one->get_description()));
   all.push_back(std::move(described));

@@ -91,7 +91,6 @@ class Command {
   explicit Command(CLI::App* app) : app_(app) {}
 
   Command add_subcommand(const std::string& name, const std::string& description) const;
-  Command add_option_group(const std::string& name) const;
 
   /// @param names  "-o,--output", or a word without dashes for a positional argument
   /// @param value  written while the command line is parsed; must live until then
@@ -105,7 +104,6 @@ class Command {
 
   void footer(const std::string& text) const;
   void require_subcommand() const;  ///< exactly one
-  void require_option() const;      ///< exactly one of the group's options
   /// Also gives the command the options -q and -v, and --json if its results are tables (add_json_row).
   void callback(const std::function<void()>& work, Json json = Json::no) const;
   /// The same for a command that writes the file `file`, which outlives the command line. For the name "-",

@@ -98,4 +98,8 @@ FolderLock::~FolderLock() {
   ::close(descriptor_);
 }
 
+std::filesystem::path results_folder(const std::string& output, const std::string& name) {
+  return output.empty() ? std::filesystem::path("results") / name : std::filesystem::path(output);
+}
+
 }  // namespace stepcast

@@ -29,6 +29,9 @@ class FolderLock {
   int owner_ = 0;  ///< a forked child must not remove the file
 };
 
+/// The folder for results of a scenario: `output` if -o names one, else results/`name`.
+std::filesystem::path results_folder(const std::string& output, const std::string& name);
+
 /// An empty folder for temporary files. Its destructor removes it with all that it holds.
 class WorkFolder {
  public:

@@ -51,7 +51,9 @@ void capture_to_file(CaptureCommand& options) {
 void add_gpu_capture(Command app) {
   const Command command = app.add_subcommand("capture", "Time a model layer by layer and write a trace.");
   auto options = std::make_shared<CaptureCommand>();
-  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
+  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.")
+      .required()
+      .type_name("NAME");
   command.add_option("--batch", options->capture.batch, "Samples per step.").required().range(1, 1 << 20);
   add_device_options(command, options->device);
   command

@@ -86,7 +86,9 @@ void add_gpu_check(Command app) {
       "Compare every kind of layer with a reference in double precision, and tensor-parallel "
       "layers with whole layers, in both layouts.");
   auto options = std::make_shared<CheckCommand>();
-  command.add_option("--device", options->device.device, "GPU: cuda:NUMBER.").show_default();
+  command.add_option("--device", options->device.device, "GPU: cuda:NUMBER.")
+      .type_name("NAME")
+      .show_default();
   command.add_option("--precisions", options->precisions, "Precisions to check.")
       .delimiter(',')
       .one_of(kPrecisions)
@@ -151,7 +153,9 @@ void add_gpu_probe(Command app) {
       "Measure launches, copies, the bandwidth of the project's kernels, an all-reduce of one rank, and how "
       "much copies and reductions slow a step.");
   auto options = std::make_shared<ProbeCommand>();
-  command.add_option("--model", options->model, "Model whose steps are timed.").show_default();
+  command.add_option("--model", options->model, "Model whose steps are timed.")
+      .type_name("NAME")
+      .show_default();
   command.add_option("--batch", options->batch, "Samples per step.").range(1, 1 << 20).show_default();
   add_device_options(command, options->device);
   command.add_option("-o,--output", options->file, "File to write.").type_name("FILE").show_default();

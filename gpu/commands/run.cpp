@@ -136,8 +136,8 @@ void run_on_gpus(const RealRunOptions& options) {
   require_gpu(first);  // reports a missing GPU before any other error, and makes no context on it
   gpu_place(options.gpus.path, first, gpu_count(), 0, options.ranks);
   const Validation validation = read_validation(options.validation, options.ranks);
-  const std::filesystem::path folder = std::filesystem::absolute(
-      options.output.empty() ? "results/" + validation.scenario.name : options.output);
+  const std::filesystem::path folder =
+      std::filesystem::absolute(results_folder(options.output, validation.scenario.name));
   check_writable(folder);
   const FolderLock lock(folder);
   remove_earlier_results(validation, folder);

@@ -60,7 +60,7 @@ void add_gpu_predict(Command app) {
       "predict", "Forecast a step on a single GPU from captures at other batch sizes (needs no GPU).");
   auto options = std::make_shared<PredictCommand>();
   command.add_option("--traces", options->traces.folder, "Folder of captured traces.").show_default();
-  command.add_option("--model", options->traces.model, "Name of the model.").required();
+  command.add_option("--model", options->traces.model, "Name of the model.").required().type_name("NAME");
   command.add_option("--batch", options->batch, "Samples per step.").required().range(1, 1 << 20);
   command.add_option("--micro-batches", options->micro_batches, "Micro-batches of that size per step.")
       .range(1, 1 << 20)
@@ -71,8 +71,10 @@ void add_gpu_predict(Command app) {
           "Devices along each spatial dimension of a sample, such as 2,1, to forecast the largest part.")
       .delimiter(',')
       .range(1, 1024);
-  command.add_option("--device-file", options->device_file,
-                     "With --parts: file of the GPU in models/devices. Default: found by the GPU's name.");
+  command
+      .add_option("--device-file", options->device_file,
+                  "With --parts: file of the GPU in models/devices. Default: found by the GPU's name.")
+      .type_name("NAME");
   command.add_option("--precision", options->traces.precision, "Precision of the captured traces.")
       .one_of(kPrecisions)
       .show_default();

@@ -202,8 +202,10 @@ void add_remote_options(Command command, RemoteOptions& options) {
   command
       .add_option(
           "--bind", options.bind,
-          "Address of this machine to which the ranks of other machines connect. Default with --hosts: the "
-          "address that reaches the first host. Inside mpirun or srun: ADDRESS:PORT of the first process.")
+          "Address of this machine to which the ranks of other machines connect. With --hosts, the default "
+          "is "
+          "the address that reaches the first host. Inside mpirun or srun, ADDRESS:PORT of the first process "
+          "is required if there are several processes.")
       .type_name("ADDRESS[:PORT]");
 }
 

@@ -64,8 +64,7 @@ Answer answer_to(const std::vector<const char*>& words, const std::string& outpu
   bool dry = false;
   const Command sum = line.command().add_subcommand("sum", "Adds numbers. At length.");
   sum.add_option("file", file, "The file. With numbers.");
-  const Command tuning = sum.add_option_group("tuning");
-  tuning.add_option("-t,--threads", threads, "Threads.").range(1, 8);
+  sum.add_option("-t,--threads", threads, "Threads.").range(1, 8);
   sum.add_option("--count", count, "How many.").type_name("N");
   sum.add_flag("--dry-run", dry, "Adds nothing.");
   sum.callback(
@@ -98,7 +97,7 @@ TEST_CASE("a command describes itself and the commands below it, each option wit
   const Command run = line.command().add_subcommand("run", "Runs it. At length.");
   run.add_option("file", file, "A file. Of numbers.").type_name("FILE");
   run.add_flag("--dry-run", dry, "Does nothing.");
-  run.add_option_group("tuning").add_option("-t,--threads", threads, "Threads.");
+  run.add_option("-t,--threads", threads, "Threads.");
   const Command show = line.command().add_subcommand("show", "Shows it.");
   show.add_subcommand("color", "A color. Of many.").add_option("--as", form, "Form.").one_of({"rgb", "hsv"});
   const auto all = line.command().descriptions();
