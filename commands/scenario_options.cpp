@@ -39,7 +39,7 @@ void add_memory_limit(const Command& command, std::string& limit, const std::str
 }
 
 std::string how_to_resume(const std::string& kept) {
-  return "continue with --resume" + (kept.empty() ? "" : " (" + kept + ")");
+  return "continue with --resume (" + kept + ")";
 }
 
 void add_time_limit(const Command& command, std::string& limit, const std::string& condition) {

@@ -28,7 +28,7 @@ void add_settings(const Command& command, std::vector<std::string>& settings);
 void add_memory_limit(const Command& command, std::string& limit, const std::string& consequence);
 
 /// How to go on with a command that ended early: "continue with --resume (`kept`)".
-/// @param kept  what is not done again, such as "finished simulations are kept"; may be empty
+/// @param kept  what is not done again, such as "finished simulations are kept"
 std::string how_to_resume(const std::string& kept);
 
 /// Calls `work`. If it is interrupted or the disk is full, the message says how to resume.

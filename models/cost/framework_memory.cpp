@@ -14,7 +14,7 @@ namespace {
 /// Bytes of live tensors, and of the segments in which they lie.
 struct MemorySnapshot {
   double activations = 0, error_signals = 0, input = 0, workspace = 0;
-  double lasting = 0;  ///< of LastingTensors; not part of allocated()
+  double model_states = 0;  ///< not part of allocated()
   Bytes in_use = {};
 
   double allocated() const { return activations + error_signals + input + workspace; }
@@ -50,7 +50,7 @@ struct Step {
   std::vector<Tensor> outputs = {};                    ///< of each layer
   std::vector<std::vector<Tensor>> private_ones = {};  ///< of each layer: what only it saves
   CachingAllocator allocator = {};
-  std::optional<LastingTensors> lasting = {};
+  std::optional<ModelStates> model_states = {};
   MemorySnapshot now = {}, peak = {};
   Bytes most_allocated = {};
 
@@ -154,7 +154,7 @@ double scores_in_passing(const Step& step, const Layer& layer) {
 
 void take_snapshot(Step& step) {
   step.now.in_use = step.allocator.in_use();
-  step.now.lasting = step.lasting->bytes().value;
+  step.now.model_states = step.model_states->bytes().value;
   const auto size = [](const MemorySnapshot& one) { return std::pair(one.in_use, one.allocated()); };
   if (size(step.now) > size(step.peak)) step.peak = step.now;
   step.most_allocated = std::max(step.most_allocated, Bytes{step.now.allocated()});
@@ -240,7 +240,7 @@ void walk_forward(Step& step) {
   for (int i = 0; i <= last; ++i) {
     const auto at = static_cast<std::size_t>(i);
     step.outputs[at] = step.allocate(&MemorySnapshot::activations, step.buffers[at].bytes);
-    step.lasting->run_forward(at);
+    step.model_states->run_forward(at);
     Tensor cast = cast_logits(at, step);
     step.allocate_private(at);
     observe(at, step);
@@ -315,7 +315,7 @@ void walk_backward(Step& step) {
     if (last_of_segment) change_segment(step.segment[i], Buffers::allocate, step);
     Tensor passing = derivative_of_logarithms(i, step);
     errors.make_inputs(i, data[i]);
-    step.lasting->run_backward(i);
+    step.model_states->run_backward(i);
     observe(i, step);
     step.free(passing);
     errors.release_output(i);
@@ -338,7 +338,7 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
   set_buffers(step);
   step.outputs.resize(model.layers.size());
   step.private_ones.resize(model.layers.size());
-  step.lasting.emplace(model, options, step.allocator);
+  step.model_states.emplace(model, options, step.allocator);
   const double element = mixed && !autocast(options) ? kHalfBytes : kFp32Bytes;
   Tensor input = step.allocate(&MemorySnapshot::input, step.samples * element * input_elements(model));
   double kept = 0;  // activations of a micro-batch whose backward pass has not begun
@@ -346,7 +346,7 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
     walk_forward(step);
     kept = step.now.activations;
     walk_backward(step);
-    step.lasting->end_step();
+    step.model_states->end_step();
   }
   step.free(input);
   const MemorySnapshot& peak = step.peak;
@@ -354,7 +354,7 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
           .error_signals = {peak.error_signals},
           .input = {peak.input * options.in_flight},
           .workspace = {peak.workspace},
-          .allocator = peak.in_use - Bytes{peak.allocated() + peak.lasting},
+          .allocator = peak.in_use - Bytes{peak.allocated() + peak.model_states},
           .cached = step.allocator.reserved() - peak.in_use,
           .most_allocated = step.most_allocated,
           .saved = {kept}};

@@ -43,16 +43,17 @@ void save_casts(const Layer& layer, double input_width, SavedTensors& saved);
 /// Copies of the trained parameters that an optimizer keeps.
 double optimizer_copies(MemoryOptions::OptimizerState optimizer);
 
-/// Parameters, their gradients and the optimizer's state, which lie in the segments of the caching allocator
-/// beside the tensors of a step. PyTorch allocates a gradient in the backward pass of its layer and frees it
-/// before the next step (zero_grad sets it to none); it allocates the optimizer's state after the first step,
-/// in segments whose tensors that step has freed. Later steps then ask for other segments in their place.
-/// Source: torch/optim/{optimizer,adam,sgd}.py of pytorch/pytorch. With ZeRO or another framework than
-/// PyTorch nothing is allocated.
-class LastingTensors {
+/// The model states of ZeRO's paper (Rajbhandari et al. 2020): parameters, their gradients and the
+/// optimizer's state. They lie in the segments of the caching allocator beside the activations of a step.
+/// PyTorch allocates a gradient in the backward pass of its layer and frees it before the next step
+/// (zero_grad sets it to none); it allocates the optimizer's state after the first step, in segments whose
+/// tensors that step has freed. Later steps then ask for other segments in their place. Source:
+/// torch/optim/{optimizer,adam,sgd}.py of pytorch/pytorch. With ZeRO or another framework than PyTorch
+/// nothing is allocated.
+class ModelStates {
  public:
   /// Allocates the parameters. The arguments must outlive this.
-  LastingTensors(const Model& model, const MemoryOptions& options, CachingAllocator& allocator);
+  ModelStates(const Model& model, const MemoryOptions& options, CachingAllocator& allocator);
 
   void run_forward(std::size_t layer);   ///< autocast casts the layer's parameters to 2 B
   void run_backward(std::size_t layer);  ///< makes the layer's gradients in fp32, and frees those casts

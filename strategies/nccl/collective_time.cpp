@@ -44,6 +44,10 @@ struct Estimates {
   bool all_reduce() const { return operation == NcclOperation::all_reduce; }
   const NcclTuning& tuning() const { return nccl_tuning(software.nccl); }
   const NcclLimits& limits() const { return nccl_limits(software.nccl, software.compute_capability); }
+  /// A broadcast or reduction, whose data goes around a ring once in one direction.
+  bool one_way() const { return operation == NcclOperation::broadcast || operation == NcclOperation::reduce; }
+  /// Whether NCCL's own estimate of a ring has the plateau of its latency.
+  bool counts_plateau() const { return nodes() > 1 && all_reduce(); }
   double log_nodes() const { return std::floor(std::log2(nodes())); }
 
   /// @param estimate  by which NCCL chooses [s]
@@ -117,9 +121,7 @@ double network_forward(const Estimates& e, double part) {
 /// NVLinks (src/tuning/ring.cc). All these rings take the same steps, so here it counts for all of them over
 /// NVLinks, but changes NCCL's choice only where NCCL counts it.
 double plateau_factor(const Estimates& e, std::size_t protocol, double part) {
-  const bool one_way = e.operation == NcclOperation::broadcast || e.operation == NcclOperation::reduce;
-  const bool between_nodes = e.nodes() > 1 && e.all_reduce();
-  if (protocol != kSimple || part < 64 || one_way || !(between_nodes || e.channels.nvlink)) return 1;
+  if (protocol != kSimple || part < 64 || e.one_way() || !(e.counts_plateau() || e.channels.nvlink)) return 1;
   const int capability = e.software.compute_capability;
   return e.tuning().plateau.at(capability < 80 ? 0 : capability < 90 ? 1 : 2);
 }
@@ -137,13 +139,12 @@ void consider_ring(Estimates& e, std::size_t protocol) {
                    rounds.network * network;
   const double part = e.size / e.channels.channels / e.ranks();
   const double plateau = (plateau_factor(e, protocol, part) - 1) * latency;
-  const bool seen = e.nodes() > 1 && e.all_reduce();
-  if (seen) latency += plateau;
-  const bool one_way = e.operation == NcclOperation::broadcast || e.operation == NcclOperation::reduce;
-  const double rate = ring_bandwidth(e, protocol) * (one_way ? 1 : e.ranks() / rounds.all);
+  if (e.counts_plateau()) latency += plateau;
+  const double rate = ring_bandwidth(e, protocol) * (e.one_way() ? 1 : e.ranks() / rounds.all);
   const double forward = protocol == kSimple ? rounds.network * network_forward(e, part) : 0;
   e.consider(e.channels.latency_factor * latency + forward + e.size / rate, NcclAlgorithm::ring,
-             static_cast<NcclProtocol>(protocol), seen ? 0 : e.channels.latency_factor * plateau);
+             static_cast<NcclProtocol>(protocol),
+             e.counts_plateau() ? 0 : e.channels.latency_factor * plateau);
 }
 
 /// Additional time [s] of a reduce-scatter by rings with the protocol Simple, for those ranks' parts that do
