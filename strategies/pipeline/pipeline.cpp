@@ -62,8 +62,8 @@ void add_communicators(const Setting& setting, int stage, int ranks, int tensor,
 Memory stage_memory(const Setting& setting, const PipelineOptions& options, const PipelineStage& stage,
                     const GroupPlan& groups) {
   MemoryOptions memory = groups.memory;
-  if (options.zero > 0) memory.zero = static_cast<MemoryOptions::Zero>(options.zero);
   memory.zero_ways = setting.workers() / options.stages / options.tensor;
+  if (memory.zero_ways > 1) memory.zero = static_cast<MemoryOptions::Zero>(options.zero);
   const std::vector<int> held = most_in_flight(stage.actions, options.chunks);
   Memory sum;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
