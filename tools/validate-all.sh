@@ -5,8 +5,8 @@
 # Writes FOLDER (default validate/data). Measurements stay in results/validate-all, so that a second call skips finished launches
 # (--again repeats all). A launch that fails does not stop the others.
 # Environment: TRANSPORT=mpi: the launches with real kernels once more over MPI, as FOLDER/mpi-*; the others are left out.
-# REPEATS=3: repeats of each point (default 6 if kernels compute, 2 if ranks sleep). ONLY='memory-2 ...': only these
-# launches. ACCEPT_DISTURBED=1: also counts disturbed runs.
+# REPEATS=3: repeats of each point (default 6 if kernels compute, 2 if ranks sleep). LAUNCHES=3: option --launches of the runs with
+# real kernels. ONLY='memory-2 ...': only these launches. ACCEPT_DISTURBED=1: also counts disturbed runs.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 again=
@@ -28,16 +28,16 @@ if [[ $transport != own ]]; then machine=machine-$transport prefix=$transport-; 
 
 # run NAME SCENARIO OPTIONS...: runs one launch, prints its table and copies its data to FOLDER/NAME-*.
 run() {
-  local name=$1 file command repeats=$computing
+  local name=$1 file command repeats=$computing turns=(${LAUNCHES:+--launches "$LAUNCHES"})
   if [[ $prefix ]]; then
     if [[ " $* " == *" --sleep "* ]]; then return; fi
     name=$prefix$name
     set -- "$name" "${@:2}" --transport "$transport"
   fi
-  if [[ " $* " == *" --sleep "* ]]; then repeats=$sleeping; fi
+  if [[ " $* " == *" --sleep "* ]]; then repeats=$sleeping turns=(); fi
   launches+=("$name")
   if [[ ${ONLY:-} && " $ONLY " != *" $name "* ]]; then return; fi
-  command=(validate "scenarios/validate/$2.yaml" --repeats "$repeats" "${more[@]}" "${@:3}")
+  command=(validate "scenarios/validate/$2.yaml" --repeats "$repeats" "${turns[@]}" "${more[@]}" "${@:3}")
   echo "== $name: stepcast ${command[*]}"
   if [[ ! $again && -e $work/$name/measured.csv && $(cat "$work/$name.command") == "${command[*]}" ]]; then
     echo "already measured; use --again to measure it again"
@@ -50,9 +50,9 @@ run() {
     fi
     echo "${command[*]}" >"$work/$name.command"
   fi
-  for file in measured.csv samples.csv predicted.csv predicted-all-reduces.csv predicted.sha256 scatter.svg breakdown.svg; do
-    if [[ -e $work/$name/$file ]]; then cp "$work/$name/$file" "$data/$name-$file"; fi
-  done
+  rm -f "$data/$name"-launch-*
+  (cd "$work/$name" && ls launch-*/predicted*.csv {measured,samples,predicted,predicted-all-reduces}.csv predicted.sha256 {scatter,breakdown}.svg 2>/dev/null || true) |
+    while read -r file; do cp "$work/$name/$file" "$data/$name-${file//\//-}"; done
 }
 
 run memory-2 small --ranks 2

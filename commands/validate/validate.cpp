@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -29,6 +30,7 @@ namespace {
 struct ValidateOptions : RealRunOptions {
   std::string cluster = "memory", transport = "own";
   std::string measured_in;  ///< folder of an earlier validation; empty: this one measures
+  int launches = 1;         ///< of the ranks, each with a forecast of its own
   RemoteOptions remote;
   LearningLimits limits{0, {}, {}};  ///< of the forecast's trainings; its simulations use these processes
   bool dry_run = false;
@@ -176,7 +178,7 @@ std::string counted(std::size_t count, const std::string& what) {
 /// Prints what the command would do, for --dry-run. The time is not known before layer times are measured.
 void print_size(const Validation& validation, const std::vector<Experiment>& points,
                 const ValidateOptions& options, const Cluster& cluster) {
-  const auto repeats = static_cast<std::size_t>(options.validation.repeats);
+  const auto repeats = static_cast<std::size_t>(options.launches * options.validation.repeats);
   std::size_t steps = 0, trainings = 0;
   for (const Experiment& point : points) {
     steps += repeats * static_cast<std::size_t>(point.steps);
@@ -190,43 +192,90 @@ void print_size(const Validation& validation, const std::vector<Experiment>& poi
              fmt::join(measured_files(validation), ", "));
 }
 
-/// Measures, forecasts and runs all points, and prints the comparison.
-void run_and_compare(const ValidateOptions& options, const Validation& validation, RankJob job) {
-  const std::filesystem::path folder =
-      std::filesystem::absolute(results_folder(options.output, validation.scenario.name));
-  check_writable(folder);
-  const FolderLock lock(folder);
-  remove_earlier(folder);
-
-  const SignalGuard signals;
-  const ClusterGuard up(job.cluster, folder);
+/// Points of a launch whose ranks failed, and the forecast of all points.
+struct Launch {
   RealForecast predicted;
+  std::vector<std::string> failed = {};
+};
+
+/// Measures, forecasts and runs all points in one launch of the ranks. @param job  without its folder
+Launch launch(const ValidateOptions& options, const Validation& validation, RankJob job,
+              const std::filesystem::path& folder) {
+  remove_earlier(folder);
+  Launch launched;
   job.folder = folder;
   std::string last;
   job.progress = [&last](const std::string& doing) { show_progress(doing, last); };
-  std::optional<AwakeCores> awake;  // only for sleeping ranks: computing ranks keep their cores awake
-  if (options.validation.sleep) awake.emplace();
   auto since = std::chrono::steady_clock::now();
   long measuring = 0, forecasting = 0;
   const MakeForecast forecast = [&](const std::function<void()>& meanwhile) {
     measuring = lap(since);
     if (!options.measured_in.empty()) use_earlier(validation, options.measured_in, folder);
-    predicted = predict_real(validation, options.validation, job.cluster, folder, options.limits.processes,
-                             meanwhile);
-    freeze(predicted, folder);
+    launched.predicted = predict_real(validation, options.validation, job.cluster, folder,
+                                      options.limits.processes, meanwhile);
+    freeze(launched.predicted, folder);
     forecasting = lap(since);
   };
-  const std::vector<std::string> failed = run_to_end(folder, [&] {
+  launched.failed = run_to_end(folder, [&] {
     return job.commands ? run_on_gpus(job, validation, options.validation, forecast)
                         : run_on_cores(job, forecast);
   });
   fmt::print("time: {} s to measure links and traces, {} s to forecast, {} s to run\n", measuring,
              forecasting, lap(since));
-  if (options.validation.accept_disturbed)
-    fmt::print("disturbed runs count as measurements (--accept-disturbed)\n");
-  if (failed.size() < validation.points.size())
-    report_validation(predicted, job.cluster.label(), options.ranks, folder);
-  if (!failed.empty()) throw points_lost(failed, validation.points.size());
+  return launched;
+}
+
+/// Launches the ranks several times, each time with a forecast of its own, and joins the launches.
+RealForecast launch_in_turn(const ValidateOptions& options, const Validation& validation, const RankJob& job,
+                            const std::filesystem::path& folder) {
+  remove_earlier(folder);
+  std::vector<RealForecast> forecasts;
+  for (int number = 1; number <= options.launches; ++number) {
+    fmt::print("launch {} of {}\n", number, options.launches);
+    const auto own = launch_folder(folder, number);
+    std::filesystem::create_directories(own);
+    Launch one = launch(options, validation, job, own);
+    if (!one.failed.empty()) throw points_lost(one.failed, validation.points.size());
+    const auto comparisons = compare_runs(one.predicted.steps, job.cluster.label(), options.ranks,
+                                          step_statistic(options.validation), own);
+    for (const std::string& line : summary_lines(comparisons)) fmt::print("{}\n", line);
+    forecasts.push_back(std::move(one.predicted));
+  }
+  return join_launches(forecasts, folder);
+}
+
+/// Measures, forecasts and runs all points, and prints the comparison.
+void run_and_compare(const ValidateOptions& options, const Validation& validation, const RankJob& job) {
+  const std::filesystem::path folder =
+      std::filesystem::absolute(results_folder(options.output, validation.scenario.name));
+  check_writable(folder);
+  const FolderLock lock(folder);
+  const SignalGuard signals;
+  const ClusterGuard up(job.cluster, folder);
+  std::optional<AwakeCores> awake;  // only for sleeping ranks: computing ranks keep their cores awake
+  if (options.validation.sleep) awake.emplace();
+  const auto report = [&](const RealForecast& predicted) {
+    if (options.validation.accept_disturbed)
+      fmt::print("disturbed runs count as measurements (--accept-disturbed)\n");
+    report_validation(predicted, job.cluster.label(), options.ranks, step_statistic(options.validation),
+                      folder);
+  };
+  if (options.launches > 1) return report(launch_in_turn(options, validation, job, folder));
+  const Launch only = launch(options, validation, job, folder);
+  if (only.failed.size() < validation.points.size()) report(only.predicted);
+  if (!only.failed.empty()) throw points_lost(only.failed, validation.points.size());
+}
+
+/// mpirun and srun start the agents of the ranks once. Trainings have no mean over launches.
+void check_launches(const ValidateOptions& options, const RankJob& job,
+                    const std::vector<Experiment>& points) {
+  if (options.launches == 1) return;
+  if (job.remote && job.remote->hosts.empty())
+    throw InputError(fmt::format("--launches: expected 1 inside mpirun or srun, got {}", options.launches));
+  const auto learns = [](const Experiment& point) { return point.learning.has_value(); };
+  if (std::ranges::any_of(points, learns))
+    throw InputError(
+        fmt::format("--launches: expected 1 for a scenario with learning, got {}", options.launches));
 }
 
 void validate(ValidateOptions& options) {
@@ -248,11 +297,32 @@ void validate(ValidateOptions& options) {
   const Validation validation = checked_validation(options, on_gpus);
   std::vector<Experiment> points =
       check_points(validation, options.validation, job.cluster, training_limits(options, on_gpus));
+  check_launches(options, job, points);
   if (!options.measured_in.empty()) check_earlier(validation, options.measured_in);
   check_launch(job);
   if (options.dry_run) return print_size(validation, points, options, job.cluster);
   points.clear();
-  run_and_compare(options, validation, std::move(job));
+  run_and_compare(options, validation, job);
+}
+
+/// Adds the options that say what is measured how often, and which measurements count.
+void add_measuring_options(Command command, ValidateOptions& options) {
+  command.add_flag("--accept-disturbed", options.validation.accept_disturbed,
+                   "Also count runs that other processes on the machine disturbed.");
+  command
+      .add_option(
+          "--measured-in", options.measured_in,
+          "Folder of an earlier validation, for example with fewer ranks. The forecast uses the links and "
+          "traces that it measured.")
+      .type_name("DIR");
+  command
+      .add_option(
+          "--launches", options.launches,
+          "Number of times that the ranks measure, the forecast is frozen, and the points are run. The means "
+          "over all launches are compared. Several launches help on a machine whose speed changes within "
+          "minutes.")
+      .range(1, 100)
+      .show_default();
 }
 
 }  // namespace
@@ -284,14 +354,7 @@ void add_validate(Command app) {
           "groups enforce it (needs root). Disturbed runs then count.")
       .type_name("CORES")
       .range(0.01, 1.0);
-  command.add_flag("--accept-disturbed", options->validation.accept_disturbed,
-                   "Also count runs that other processes on the machine disturbed.");
-  command
-      .add_option(
-          "--measured-in", options->measured_in,
-          "Folder of an earlier validation, for example with fewer ranks. The forecast uses the links and "
-          "traces that it measured.")
-      .type_name("DIR");
+  add_measuring_options(command, *options);
   add_jobs(command, options->limits.processes, "simulations and trainings of the forecast");
   add_memory_limit(command, options->limits.memory, "With learning.target_loss: refuse to start");
   add_time_limit(command, options->limits.time,

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
+#include <variant>
 
 #include "commands/learn/learning_tables.hpp"
 #include "core/os/files.hpp"
@@ -125,6 +127,27 @@ void report_times_to_loss(const LearningForecast& forecast, const Results& learn
   draw(curve_script(plot), "time-to-loss", folder);
 }
 
+std::filesystem::path samples_file(const std::filesystem::path& folder) {
+  return folder / "samples.jsonl";
+}
+
+Results measured_samples(const std::filesystem::path& folder) {
+  const auto file = samples_file(folder);
+  return read_json_lines(read_file(file), file.string(), TornLine::drop);
+}
+
+/// The row of a point in the first forecast, with the means of its numbers over all forecasts.
+Row mean_row(const std::vector<RealForecast>& forecasts, std::size_t point) {
+  Row mean = forecasts.front().steps.rows[point];
+  for (auto& [column, cell] : mean.cells) {
+    if (!std::holds_alternative<double>(cell)) continue;
+    double sum = 0;
+    for (const RealForecast& one : forecasts) sum += one.steps.rows[point].number(column).value_or(0);
+    cell = sum / static_cast<double>(forecasts.size());
+  }
+  return mean;
+}
+
 /// Writes and prints loss and accuracy, if the scenario learns.
 void report_learning(const RealForecast& predicted, const std::filesystem::path& folder) {
   const auto file = folder / "learning.jsonl";
@@ -157,15 +180,44 @@ void freeze(const RealForecast& predicted, const std::filesystem::path& folder) 
   std::fflush(stdout);
 }
 
-void report_validation(const RealForecast& forecast, const std::string& cluster, int ranks,
-                       const std::filesystem::path& folder) {
-  const Results& predicted = forecast.steps;
-  const auto file = folder / "samples.jsonl";
-  const Results samples = read_json_lines(read_file(file), file.string(), TornLine::drop);
-  auto comparisons = compare_points(predicted, samples);
+std::vector<PointComparison> compare_runs(const Results& predicted, const std::string& cluster, int ranks,
+                                          StepStatistic statistic, const std::filesystem::path& folder) {
+  const Results samples = measured_samples(folder);
+  auto comparisons = compare_points(predicted, samples, {.statistic = statistic});
   for (PointComparison& one : comparisons) one.ranks = ranks;  // all ranks, including servers
   write_atomically(folder / "samples.csv", to_csv(samples));
   write_atomically(folder / "measured.csv", to_csv(results_of(comparisons, predicted.scenario, cluster)));
+  return comparisons;
+}
+
+std::filesystem::path launch_folder(const std::filesystem::path& folder, int launch) {
+  return folder / fmt::format("launch-{}", launch);
+}
+
+RealForecast join_launches(const std::vector<RealForecast>& forecasts, const std::filesystem::path& folder) {
+  RealForecast mean{{forecasts.front().steps.scenario, {}}, {}};
+  for (std::size_t point = 0; point < forecasts.front().steps.rows.size(); ++point)
+    mean.steps.rows.push_back(mean_row(forecasts, point));
+  Results samples{mean.steps.scenario, {}};
+  std::string hashes;
+  for (int launch = 1; launch <= static_cast<int>(forecasts.size()); ++launch) {
+    const auto own = launch_folder(folder, launch);
+    for (const Row& row : measured_samples(own).rows)
+      samples.rows.push_back(with_first("launch", std::int64_t{launch}, row));
+    std::istringstream lines(read_file(own / "predicted.sha256"));
+    for (std::string hash, file; lines >> hash >> file;)
+      hashes += fmt::format("{}  {}/{}\n", hash, own.filename().string(), file);
+  }
+  write_atomically(folder / "predicted.csv", to_csv(mean.steps));
+  write_atomically(folder / "predicted.sha256", hashes);
+  write_atomically(folder / "samples.jsonl", to_json_lines(samples));
+  return mean;
+}
+
+void report_validation(const RealForecast& forecast, const std::string& cluster, int ranks,
+                       StepStatistic statistic, const std::filesystem::path& folder) {
+  const Results& predicted = forecast.steps;
+  const auto comparisons = compare_runs(predicted, cluster, ranks, statistic, folder);
   add_json_rows("measured", results_of(comparisons, predicted.scenario, cluster));
   fmt::print("{}", to_string(outcome_table(comparisons), terminal_width()));
   for (const std::string& line : summary_lines(comparisons)) fmt::print("{}\n", line);
@@ -175,10 +227,9 @@ void report_validation(const RealForecast& forecast, const std::string& cluster,
 }
 
 std::string measured_so_far(const std::filesystem::path& folder) {
-  const auto file = folder / "samples.jsonl";
+  const auto file = samples_file(folder);
   if (!std::filesystem::exists(file)) return "no run was measured yet";
-  const Results samples = read_json_lines(read_file(file), file.string(), TornLine::drop);
-  return fmt::format("{} runs measured so far: {}", samples.rows.size(), file.string());
+  return fmt::format("{} runs measured so far: {}", measured_samples(folder).rows.size(), file.string());
 }
 
 }  // namespace stepcast

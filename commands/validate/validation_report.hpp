@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "commands/validate/freeze_forecast.hpp"
+#include "report/statistics/statistics.hpp"
 #include "validate/compare/point_comparison.hpp"
 
 namespace stepcast {
@@ -23,10 +24,25 @@ void plot_comparison(const std::vector<PointComparison>& comparisons, const std:
 /// prints its hash.
 void freeze(const RealForecast& predicted, const std::filesystem::path& folder);
 
-/// Compares the forecast with the samples that the ranks wrote into `folder`: tables, plots, loss and
-/// accuracy, and the time to the target loss.
+/// Compares the forecast with the samples that the ranks wrote into `folder`. Writes samples.csv and
+/// measured.csv.
+/// @param statistic  makes one step time of a point's runs
+std::vector<PointComparison> compare_runs(const Results& predicted, const std::string& cluster, int ranks,
+                                          StepStatistic statistic, const std::filesystem::path& folder);
+
+/// The folder of one of several launches, which are counted from 1.
+std::filesystem::path launch_folder(const std::filesystem::path& folder, int launch);
+
+/// Joins the launches of a validation in its folder: predicted.csv with the mean forecast of each point,
+/// predicted.sha256 with the hashes of all frozen files, and the samples of all launches.
+/// @param forecasts  of each launch: a row for each point, in the same order
+/// @return the mean forecast; its texts, such as the algorithm, are those of the first launch
+RealForecast join_launches(const std::vector<RealForecast>& forecasts, const std::filesystem::path& folder);
+
+/// Compares the forecast with the samples in `folder`: tables, plots, loss and accuracy, and the time to the
+/// target loss.
 void report_validation(const RealForecast& forecast, const std::string& cluster, int ranks,
-                       const std::filesystem::path& folder);
+                       StepStatistic statistic, const std::filesystem::path& folder);
 
 /// Text such as "12 runs measured so far: FOLDER/samples.jsonl", for a validation that did not finish.
 std::string measured_so_far(const std::filesystem::path& folder);

@@ -29,22 +29,27 @@ double mean(const std::vector<double>& samples) {
   return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
 }
 
+double value_of(StepStatistic statistic, const std::vector<double>& samples) {
+  return statistic == StepStatistic::mean ? mean(samples) : median_of(samples);
+}
+
 Quantiles forecast_interval(const std::vector<double>& draws) {
   return {quantile(draws, 0.05), median_of(draws), quantile(draws, 0.95)};
 }
 
-Quantiles median_interval(const std::vector<double>& samples, const Bootstrap& bootstrap) {
-  if (bootstrap.resamples < 1) throw std::invalid_argument("median_interval: resamples must be >= 1");
+Estimate estimate_of(StepStatistic statistic, const std::vector<double>& samples,
+                     const Bootstrap& bootstrap) {
+  if (bootstrap.resamples < 1) throw std::invalid_argument("estimate_of: resamples must be >= 1");
   // The output of the random engine is standardised; that of the standard distributions is not.
   std::mt19937_64 engine(bootstrap.seed);
-  std::vector<double> medians;
+  std::vector<double> values;
   std::vector<double> resample(samples.size());
   for (int i = 0; i < bootstrap.resamples; ++i) {
     for (double& sample : resample) sample = samples[engine() % samples.size()];
-    medians.push_back(median_of(resample));
+    values.push_back(value_of(statistic, resample));
   }
   const double tail = (1 - bootstrap.confidence) / 2;
-  return {quantile(medians, tail), median_of(samples), quantile(medians, 1 - tail)};
+  return {quantile(values, tail), value_of(statistic, samples), quantile(values, 1 - tail)};
 }
 
 }  // namespace stepcast

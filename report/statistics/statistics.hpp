@@ -18,10 +18,13 @@ double median_of(std::vector<double> samples);
 /// The arithmetic mean. @throws std::invalid_argument without samples
 double mean(const std::vector<double>& samples);
 
-/// The statistic that makes one step time of the times of several steps. The median is taken where steps
-/// differ only by accident. Where kernels compute, the mean is taken: cores that switch between two speeds
-/// make two kinds of steps, and the median would be that of one kind or of the other.
+/// The statistic that makes one step time of the times of several steps, and of several runs. The median is
+/// taken where they differ only by accident. Where kernels compute, the mean is taken: cores that switch
+/// between two speeds make two kinds of steps, and the median would be that of one kind or of the other.
 enum class StepStatistic { median, mean };
+
+/// @throws std::invalid_argument without samples
+double value_of(StepStatistic statistic, const std::vector<double>& samples);
 
 /// A median with a lower and an upper quantile around it.
 struct Quantiles {
@@ -40,10 +43,18 @@ struct Bootstrap {
   double confidence = 0.95;
 };
 
-/// The median of the samples and its confidence interval by the percentile bootstrap: the median of a
+/// A statistic of samples with the ends of its confidence interval.
+struct Estimate {
+  double low = 0;
+  double value = 0;
+  double high = 0;
+};
+
+/// A statistic of the samples and its confidence interval by the percentile bootstrap: the statistic of a
 /// repeated measurement would lie in the interval with the given confidence. Source: B. Efron, "Bootstrap
 /// Methods: Another Look at the Jackknife", The Annals of Statistics 7(1), 1979.
-Quantiles median_interval(const std::vector<double>& samples, const Bootstrap& bootstrap);
+/// @throws std::invalid_argument without samples or resamples
+Estimate estimate_of(StepStatistic statistic, const std::vector<double>& samples, const Bootstrap& bootstrap);
 
 /// Coefficients c that minimise the sum over rows of (rows[i] . c - y[i])^2, by QR decomposition with column
 /// pivoting. Among linearly dependent columns, some get the coefficient 0.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <stdexcept>
 
+#include "report/statistics/statistics.hpp"
 #include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {
@@ -18,7 +19,7 @@ double synchronous_step_seconds(const std::vector<std::vector<double>>& ends, St
   if (last.size() < 2) throw std::invalid_argument("simulation.steps: expected at least 2 in a real run");
   std::vector<double> seconds;
   for (std::size_t i = 1; i < last.size(); ++i) seconds.push_back(last[i] - last[i - 1]);
-  return statistic == StepStatistic::mean ? mean(seconds) : median_of(seconds);
+  return value_of(statistic, seconds);
 }
 
 double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends) {

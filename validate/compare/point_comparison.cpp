@@ -72,7 +72,7 @@ std::vector<PointComparison> compare_points(const Results& predicted, const Resu
     const auto found = measured.find(key_of(row, keys.by));
     const auto forecast = row.number(keys.column);
     if (found == measured.end() || found->second.values.empty() || !forecast || *forecast <= 0) continue;
-    const Quantiles interval = median_interval(found->second.values, {.seed = 1});
+    const Estimate interval = estimate_of(keys.statistic, found->second.values, {.seed = 1});
     PointComparison one;
     one.point = name_of(found->first, keys.by);
     one.strategy = row.text("strategy");
@@ -82,11 +82,11 @@ std::vector<PointComparison> compare_points(const Results& predicted, const Resu
     one.predicted = *forecast;
     one.predicted_compute = row.number("compute_seconds").value_or(0);
     one.predicted_waiting = row.number("waiting_seconds").value_or(0);
-    one.measured = interval.median;
+    one.measured = interval.value;
     one.low = interval.low;
     one.high = interval.high;
-    one.measured_compute = median_of(found->second.compute);
-    one.measured_waiting = median_of(found->second.waiting);
+    one.measured_compute = value_of(keys.statistic, found->second.compute);
+    one.measured_waiting = value_of(keys.statistic, found->second.waiting);
     comparisons.push_back(one);
     measured.erase(found);
   }

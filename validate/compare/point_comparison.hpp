@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "report/results/results.hpp"
+#include "report/statistics/statistics.hpp"
 #include "report/text/display_text.hpp"
 #include "validate/compare/learning_curves.hpp"
 
@@ -12,9 +13,9 @@ namespace stepcast {
 /// Forecast and measurement of one point.
 struct PointComparison {
   std::string point, strategy;
-  int ranks = 0, repeats = 0, disturbed = 0;  ///< disturbed: runs that do not count
-  double predicted = 0, measured = 0;  ///< seconds of a step, or JoinKeys::column; measured: the median
-  double low = 0, high = 0;            ///< 95 % bootstrap interval of the measured median
+  int ranks = 0, repeats = 0, disturbed = 0;           ///< disturbed: runs that do not count
+  double predicted = 0, measured = 0;                  ///< seconds of a step, or JoinKeys::column
+  double low = 0, high = 0;                            ///< 95 % bootstrap interval of `measured`
   double predicted_compute = 0, measured_compute = 0;  ///< mean over all workers [s]; 0: unknown
   double predicted_waiting = 0,
          measured_waiting = 0;  ///< compute time of the slowest worker beyond that mean [s]
@@ -22,13 +23,14 @@ struct PointComparison {
   double error() const { return predicted / measured - 1; }
 };
 
-/// "-1.6 +1.2": the ends of the interval relative to the measured median [%].
+/// "-1.6 +1.2": the ends of the interval relative to the measured value [%].
 std::string interval_text(const PointComparison& comparison);
 
 /// The keys by which rows of a forecast and of measurements are joined.
 struct JoinKeys {
-  std::vector<std::string> by = {"point"};  ///< columns that identify a point
-  std::string column = "step_seconds";      ///< the compared column
+  std::vector<std::string> by = {"point"};          ///< columns that identify a point
+  std::string column = "step_seconds";              ///< the compared column
+  StepStatistic statistic = StepStatistic::median;  ///< makes one value of the samples of a point
 };
 
 /// Joins the forecast's rows with samples, of which a point may have several. Samples whose column `kept` is

@@ -107,7 +107,7 @@ TEST_CASE("pairs whose intervals overlap say nothing about the order", "[validat
   CHECK(order_of({comparison(1, 1, 0.1), comparison(2, 3, 0.1)}).right == 1);
 }
 
-TEST_CASE("a point's measurement is the median of its kept samples", "[validate]") {
+TEST_CASE("a point's measurement is the median or the mean of its kept samples", "[validate]") {
   Results predicted{"s", {}}, samples{"s", {}};
   Row row;
   row.set("point", std::string("a"));
@@ -127,6 +127,10 @@ TEST_CASE("a point's measurement is the median of its kept samples", "[validate]
   CHECK(comparisons[0].error() == Approx(0.1));
   CHECK(comparisons[0].repeats == 3);
   CHECK(comparisons[0].disturbed == 1);
+  const auto means = compare_points(predicted, samples, {.statistic = StepStatistic::mean});
+  CHECK(means.at(0).measured == Approx(3.5 / 3));
+  CHECK(means.at(0).low == Approx(0.5));
+  CHECK(means.at(0).high == Approx(2));
 }
 
 TEST_CASE("a forecast is joined with a cluster's logs by the columns that identify points", "[validate]") {
