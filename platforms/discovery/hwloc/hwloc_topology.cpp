@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
@@ -67,17 +68,25 @@ bool is_gpu(hwloc_obj_t device) {
   return vendor && (base == 0x03 || base == 0x12);  // display controller, processing accelerator
 }
 
+/// True for an enumerator that hwloc read from the file: it accepts any number there, and reading one that is
+/// not an enumerator's as such would be undefined.
+template <typename Enum>
+bool is(const Enum& from_file, Enum enumerator) {
+  return std::memcmp(&from_file, &enumerator, sizeof(Enum)) == 0;
+}
+
 /// True if the operating system has an RDMA device for this PCI device.
 bool is_nic(hwloc_obj_t device) {
   for (hwloc_obj_t one = device->io_first_child; one; one = one->next_sibling) {
-    if (one->type == HWLOC_OBJ_OS_DEVICE && one->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS) return true;
+    if (one->type == HWLOC_OBJ_OS_DEVICE && is(one->attr->osdev.type, HWLOC_OBJ_OSDEV_OPENFABRICS))
+      return true;
   }
   return false;
 }
 
 std::string name_of(hwloc_obj_t device) {
   for (hwloc_obj_t one = device->io_first_child; one; one = one->next_sibling) {
-    if (one->type == HWLOC_OBJ_OS_DEVICE && one->attr->osdev.type != HWLOC_OBJ_OSDEV_NETWORK && one->name)
+    if (one->type == HWLOC_OBJ_OS_DEVICE && !is(one->attr->osdev.type, HWLOC_OBJ_OSDEV_NETWORK) && one->name)
       return one->name;
   }
   return device->name ? device->name : "PCI device";
@@ -88,7 +97,7 @@ std::string name_of(hwloc_obj_t device) {
 hwloc_obj_t root_port(hwloc_obj_t device) {
   hwloc_obj_t port = device;
   for (hwloc_obj_t one = device->parent; one && one->type == HWLOC_OBJ_BRIDGE; one = one->parent) {
-    if (one->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI) port = one;
+    if (is(one->attr->bridge.upstream_type, HWLOC_OBJ_BRIDGE_PCI)) port = one;
   }
   return port;
 }

@@ -96,6 +96,20 @@ TEST_CASE("lstopo's XML gives sockets, PCIe switches, NICs and the rate of PCIe 
   CHECK_THROWS_WITH(read_hwloc_topology(damaged, "f"), Catch::StartsWith("f:1: expected the XML"));
 }
 
+TEST_CASE("kinds of bridges and devices that hwloc does not know are others", "[platforms]") {
+  std::string unknown = file("two-sockets.xml");
+  const auto replace_all = [&unknown](const std::string& from, const std::string& to) {
+    for (std::size_t at = 0; (at = unknown.find(from, at)) != std::string::npos; at += to.size())
+      unknown.replace(at, from.size(), to);
+  };
+  replace_all("bridge_type=\"1-1\"", "bridge_type=\"10-17\"");
+  replace_all("osdev_type=\"3\"", "osdev_type=\"10\"");  // of the RDMA devices
+  const DiscoveredServer server = read_hwloc_topology(unknown, "f");
+  CHECK(server.gpus.size() == 8);
+  CHECK(server.gpus.back().pcie_switch == -1);
+  CHECK(server.nics.empty());
+}
+
 TEST_CASE("ibnetdiscover gives nodes, rate, ports and taper of a fat tree", "[platforms]") {
   const DiscoveredFabric fabric = read_infiniband_fabric(file("four-leaves.txt"), "f");
   CHECK(fabric.nodes == 16);
