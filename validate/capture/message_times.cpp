@@ -144,6 +144,7 @@ std::vector<Row> InStepAllReduceTimes::rows(Transport& transport) const {
     row.set("low", quantile(seconds, 0.25));
     row.set("high", quantile(seconds, 0.75));
     row.set("repeats", static_cast<std::int64_t>(seconds.size()));
+    row.set("in_step", true);
     rows.push_back(row);
   }
   return rows;

@@ -130,6 +130,21 @@ std::vector<MessageTime> times_of_ring(const Results& results, int ranks) {
   return times;
 }
 
+/// Times of messages in shared memory. An all-reduce inside a training step moves arrays that are in other
+/// caches than those of many all-reduces in a row, so its rate holds for all messages up to the whole array,
+/// as trees send it.
+std::vector<MessageTime> times_in_memory(const Results& results, int ranks) {
+  std::vector<MessageTime> times = times_of_ring(results, ranks);
+  for (const Row& row : results.rows) {
+    if (row.text("in_step") != "true") continue;
+    const double array = *row.number("bytes"), part = array / ranks;
+    std::erase_if(times,
+                  [&](const MessageTime& one) { return one.size.value > part && one.size.value <= array; });
+    times.push_back({{array}, {*row.number("seconds") / (2 * (ranks - 1)) * ranks}});
+  }
+  return times;
+}
+
 std::vector<MessageTime> times_of_shifts(const Results& results) {
   std::map<double, double> replaced;
   for (const Row& row : results.rows) {
@@ -148,6 +163,7 @@ std::vector<MessageTime> times_of_shifts(const Results& results) {
 }  // namespace
 
 std::vector<MessageTime> message_times(const Results& results, const Cluster& cluster) {
+  if (cluster.kind == Cluster::Kind::memory) return times_in_memory(results, cluster.ranks);
   return cluster.racks == 1 ? times_of_ring(results, cluster.ranks) : times_of_shifts(results);
 }
 

@@ -53,9 +53,10 @@ Seconds message_time(const LinkTable& table, Bytes size);
 Seconds schedule_time(const Schedule& schedule, const LinkTable& links, Bytes buffer);
 
 /// Message times from the rows that measure_links wrote. With one switch, the rows are ring all-reduces: an
-/// all-reduce of S bytes over P ranks sends 2 (P - 1) messages of S / P bytes one after the other. With two
-/// racks, the rows are rounds of a ring inside the racks; a message takes the mean of a round that adds and a
-/// round that replaces.
+/// all-reduce of S bytes over P ranks sends 2 (P - 1) messages of S / P bytes one after the other. In shared
+/// memory, the rate of an all-reduce inside a training step (`in_step`) holds up to messages of S bytes. With
+/// two racks, the rows are rounds of a ring inside the racks; a message takes the mean of a round that adds
+/// and a round that replaces.
 std::vector<MessageTime> message_times(const Results& results, const Cluster& cluster);
 
 /// LinkTable::one_way of ranks of one machine, from the rows `half_round_trip` of measure_links and the

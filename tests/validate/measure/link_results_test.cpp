@@ -67,6 +67,33 @@ TEST_CASE("a table needs two sizes and positive times", "[validate][links]") {
   CHECK_THROWS_WITH(fitted_link_table({{{8}, {0}}, {{9}, {1}}}), "message times must be positive");
 }
 
+TEST_CASE("in shared memory the rate of an all-reduce inside a step holds up to messages of the whole array",
+          "[validate][links]") {
+  const auto ring = [](double bytes, double seconds, bool in_step) {
+    Row row;
+    row.set("what", std::string("all_reduce"));
+    row.set("algorithm", std::string("ring"));
+    row.set("bytes", bytes);
+    row.set("seconds", seconds);
+    if (in_step) row.set("in_step", true);
+    return row;
+  };
+  // 1 GB/s in a row, 2 GB/s inside a step: messages of 4 MB on two ranks.
+  const Results rows{"",
+                     {ring(8, 2e-6, false), ring(4e6, 4e-3, false), ring(12e6, 12e-3, false),
+                      ring(8e6, 4e-3, true), ring(32e6, 32e-3, false)}};
+  const LinkTable memory =
+      fitted_link_table(message_times(rows, {.kind = Cluster::Kind::memory, .ranks = 2}));
+  CHECK(message_time(memory, {2e6}).value == Approx(2e-3));
+  CHECK(message_time(memory, {4e6}).value == Approx(2e-3));
+  CHECK(message_time(memory, {6e6}).value == Approx(3e-3).epsilon(1e-3));
+  CHECK(message_time(memory, {8e6}).value == Approx(4e-3));
+  CHECK(message_time(memory, {16e6}).value == Approx(16e-3));
+  const LinkTable sockets =
+      fitted_link_table(message_times(rows, {.kind = Cluster::Kind::loopback, .ranks = 2}));
+  CHECK(message_time(sockets, {6e6}).value == Approx(6e-3).epsilon(1e-3));
+}
+
 TEST_CASE("a schedule takes the time of its closed form over a table", "[validate][links]") {
   const LinkTable table = fitted_link_table(times_of([](double bytes) { return 5e-6 + bytes / 2e9; }));
   const double ring = schedule_time(ring_all_reduce({4, 1}), table, {4e6}).value;
