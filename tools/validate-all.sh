@@ -87,7 +87,7 @@ fi
 for file in "$data"/*-measured.csv; do
   name=$(basename "$file" -measured.csv)
   if [[ $name == mpi-* && ! $prefix || $name != mpi-* && $prefix ]]; then continue; fi
-  if ((EUID == 0)) && [[ " ${launches[*]} " != *" $name "* ]]; then rm -f "${data:?}/$name"-{measured,samples,predicted,predicted-all-reduces}.csv "$data/$name"-{predicted.sha256,scatter.svg,breakdown.svg}; fi
+  if ((EUID == 0)) && [[ " ${launches[*]} " != *" $name "* ]]; then rm -f "${data:?}/$name"-{measured,samples,predicted,predicted-all-reduces}.csv "$data/$name"-{predicted.sha256,scatter.svg,breakdown.svg} "$data/$name"-launch-*; fi
 done
 
 {
