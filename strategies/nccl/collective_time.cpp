@@ -21,8 +21,6 @@ constexpr double kFurtherLaunch = 3.7 * kMicro;
 /// GROUP; NCCL_LAUNCH_MODE is deprecated from 2.9 on). 48 us on eight devices, 59 to 61 us on twelve.
 constexpr double kFurtherCooperativeLaunch = 5 * kMicro;
 
-constexpr std::size_t kSimple = 2;
-
 /// NVLink SHARP inside a node: share of a port that the algorithm bandwidth of an all-reduce reaches. Hopper:
 /// 480 GB/s of bus bandwidth on 8 devices (NVIDIA, GTC 2024, S62129, as quoted in NVIDIA/nccl issue 1374);
 /// Blackwell: 835 GB/s (Oracle's guide of BM.GPU.B200.8: nccl-tests, NCCL 2.28.9, 8 GiB).
@@ -82,28 +80,29 @@ Rounds ring_rounds(const Estimates& e) {
   return e.all_reduce() ? Rounds{2 * last, 2 * crossings} : Rounds{last, crossings};
 }
 
-double ring_bandwidth(const Estimates& e, std::size_t protocol) {
+double ring_bandwidth(const Estimates& e, NcclProtocol protocol) {
   const NcclLimits& limits = e.limits();
   const double all = std::min({e.channels.rings.value, e.channels.network.value, limits.all * kGiga});
-  if (protocol == 0) {
+  if (protocol == NcclProtocol::ll) {
     const bool reduces = e.all_reduce() || e.operation == NcclOperation::reduce;
     const bool quarter = reduces || e.nodes() > 1 || e.software.nccl < 207;
     const double share = e.software.nccl >= 222 ? 0.5 : quarter ? 0.25 : 1 / 3.0;
     return std::min(ll_limit(e), share * all);
   }
-  if (protocol == kSimple) return all;
+  if (protocol == NcclProtocol::simple) return all;
   const double channel = limits.ring_ll128.at(static_cast<std::size_t>(e.operation)) * kGiga;
   return std::min(e.tuning().ring_ll128 * all, e.channels.channels * channel);
 }
 
 /// Latency of a hop inside a node. Between nodes, each step of a ring costs the proxy some time
 /// (`getNetOverhead`, in 2.20; taken from 2.18 on), and LL's flags take longer (2.7 to 2.21).
-double local_hop(const Estimates& e, const NcclLatency& table, std::size_t protocol, bool ring) {
-  double hop = table[protocol] * kMicro;
+double local_hop(const Estimates& e, const NcclLatency& table, NcclProtocol protocol, bool ring) {
+  double hop = latency_of(table, protocol) * kMicro;
   if (e.nodes() == 1) return hop;
-  if (protocol == 0 && e.software.nccl >= 207 && e.software.nccl < 222) hop *= 1.8;
+  if (protocol == NcclProtocol::ll && e.software.nccl >= 207 && e.software.nccl < 222) hop *= 1.8;
   if (!ring || e.software.nccl < 218) return hop;
-  const double overhead = (e.software.cpu == Software::Cpu::amd ? 2 : 1) * (protocol == kSimple ? 3 : 1);
+  const double overhead =
+      (e.software.cpu == Software::Cpu::amd ? 2 : 1) * (protocol == NcclProtocol::simple ? 3 : 1);
   return std::max(hop, overhead * kMicro);
 }
 
@@ -120,30 +119,31 @@ double network_forward(const Estimates& e, double part) {
 /// changes the choice; versions of 2026 also count it for all-gathers and reduce-scatters over Blackwell's
 /// NVLinks (src/tuning/ring.cc). All these rings take the same steps, so here it counts for all of them over
 /// NVLinks, but changes NCCL's choice only where NCCL counts it.
-double plateau_factor(const Estimates& e, std::size_t protocol, double part) {
-  if (protocol != kSimple || part < 64 || e.one_way() || !(e.counts_plateau() || e.channels.nvlink)) return 1;
+double plateau_factor(const Estimates& e, NcclProtocol protocol, double part) {
+  if (protocol != NcclProtocol::simple || part < 64 || e.one_way() ||
+      !(e.counts_plateau() || e.channels.nvlink))
+    return 1;
   const int capability = e.software.compute_capability;
   return e.tuning().plateau.at(capability < 80 ? 0 : capability < 90 ? 1 : 2);
 }
 
-void consider_ring(Estimates& e, std::size_t protocol) {
+void consider_ring(Estimates& e, NcclProtocol protocol) {
   const NcclTuning& table = e.tuning();
   const Rounds rounds = ring_rounds(e);
   const bool as_network = e.nodes() > 1 && e.software.nccl < 207;  // all hops of a ring counted alike
   const NcclLatency& local = as_network          ? table.ring_network
                              : e.channels.nvlink ? table.ring_nvlink
                                                  : table.ring_pcie;
-  const double network = table.ring_network[protocol] * kMicro + e.channels.network_latency.value;
-  double latency = table.ring_base[protocol] * kMicro +
+  const double network = latency_of(table.ring_network, protocol) * kMicro + e.channels.network_latency.value;
+  double latency = latency_of(table.ring_base, protocol) * kMicro +
                    (rounds.all - rounds.network) * local_hop(e, local, protocol, true) +
                    rounds.network * network;
   const double part = e.size / e.channels.channels / e.ranks();
   const double plateau = (plateau_factor(e, protocol, part) - 1) * latency;
   if (e.counts_plateau()) latency += plateau;
   const double rate = ring_bandwidth(e, protocol) * (e.one_way() ? 1 : e.ranks() / rounds.all);
-  const double forward = protocol == kSimple ? rounds.network * network_forward(e, part) : 0;
-  e.consider(e.channels.latency_factor * latency + forward + e.size / rate, NcclAlgorithm::ring,
-             static_cast<NcclProtocol>(protocol),
+  const double forward = protocol == NcclProtocol::simple ? rounds.network * network_forward(e, part) : 0;
+  e.consider(e.channels.latency_factor * latency + forward + e.size / rate, NcclAlgorithm::ring, protocol,
              e.counts_plateau() ? 0 : e.channels.latency_factor * plateau);
 }
 
@@ -162,36 +162,36 @@ double unaligned_seconds(const Estimates& e) {
   const double part = std::floor(e.size / e.ranks());
   int unaligned = 0;
   for (int rank = 0; rank < e.ranks(); ++rank) unaligned += std::fmod(rank * part, kAlignment) != 0 ? 1 : 0;
-  const double rate = ring_bandwidth(e, kSimple) * e.ranks() / ring_rounds(e).all;
+  const double rate = ring_bandwidth(e, NcclProtocol::simple) * e.ranks() / ring_rounds(e).all;
   return e.size / rate * unaligned / e.ranks() * (1 / kShare - 1);
 }
 
 /// Two nodes exchange only half of a tree's data each way, so that from 2.8 on the search gives a tree
 /// between two nodes twice the network's rate ("increase bwIntra for trees", src/graph/search.cc).
-double tree_bandwidth(const Estimates& e, std::size_t protocol) {
+double tree_bandwidth(const Estimates& e, NcclProtocol protocol) {
   const NcclLimits& limits = e.limits();
   const NcclTuning& tuning = e.tuning();
   const std::size_t n = e.by_nodes();
   const double twice = e.nodes() == 2 && e.software.nccl >= 208 ? 2 : 1;
   double all = std::min({e.channels.rings.value, twice * e.channels.network.value, limits.all * kGiga});
   all = std::min({tuning.tree * all, e.channels.channels * limits.tree[n] * kGiga,
-                  (protocol == 1 ? limits.all_trees_ll128 : limits.all_trees)[n] * kGiga});
-  if (protocol == 0) return std::min(tuning.tree_ll * all, ll_limit(e));
-  if (protocol == kSimple) return all;
+                  (protocol == NcclProtocol::ll128 ? limits.all_trees_ll128 : limits.all_trees)[n] * kGiga});
+  if (protocol == NcclProtocol::ll) return std::min(tuning.tree_ll * all, ll_limit(e));
+  if (protocol == NcclProtocol::simple) return all;
   return std::min((e.nodes() == 1 ? 7 / 9.0 : tuning.tree_ll128) * all,
                   e.channels.channels * limits.tree_ll128[n] * kGiga);
 }
 
-void consider_tree(Estimates& e, std::size_t protocol) {
+void consider_tree(Estimates& e, NcclProtocol protocol) {
   const NcclTuning& table = e.tuning();
   const NcclLatency& local = e.channels.nvlink ? table.tree_nvlink : table.tree_pcie;
-  const double network = table.tree_network[protocol] * kMicro + e.channels.network_latency.value;
+  const double network = latency_of(table.tree_network, protocol) * kMicro + e.channels.network_latency.value;
   const double depth = (e.channels.devices_per_node() - 1) * local_hop(e, local, protocol, false);
-  const double latency = table.tree_base[protocol] * kMicro + 2 * (depth + e.log_nodes() * network);
-  const double rate = 0.5 * tree_bandwidth(e, protocol) *
-                      nccl_tree_correction(e.software.nccl, static_cast<int>(protocol), e.size);
-  e.consider(e.channels.latency_factor * latency + e.size / rate, NcclAlgorithm::tree,
-             static_cast<NcclProtocol>(protocol));
+  const double latency =
+      latency_of(table.tree_base, protocol) * kMicro + 2 * (depth + e.log_nodes() * network);
+  const double rate =
+      0.5 * tree_bandwidth(e, protocol) * nccl_tree_correction(e.software.nccl, protocol, e.size);
+  e.consider(e.channels.latency_factor * latency + e.size / rate, NcclAlgorithm::tree, protocol);
 }
 
 /// Considers NVLink SHARP: the NVSwitch adds inside a node, and between nodes the nodes form a tree. The
@@ -234,8 +234,8 @@ void consider_direct(Estimates& e) {
   double seconds = (e.nodes() > 1 ? 31 * kMicro : 5 * kMicro) + e.channels.network_latency.value;
   constexpr double kChunk = 1 << 19;
   if (e.nodes() == 1)
-    seconds += std::min(1.0, (to_all ? e.size / ranks : e.size) / kChunk) * e.tuning().ring_nvlink[kSimple] *
-               kMicro * (to_all ? ranks - 1 : 1);
+    seconds += std::min(1.0, (to_all ? e.size / ranks : e.size) / kChunk) *
+               latency_of(e.tuning().ring_nvlink, NcclProtocol::simple) * kMicro * (to_all ? ranks - 1 : 1);
   seconds *= e.channels.latency_factor;
   seconds += std::max(far > 0 ? far / outside : 0, near > 0 ? near / inside : 0);
   e.consider(seconds, NcclAlgorithm::direct, NcclProtocol::simple);
@@ -269,8 +269,8 @@ NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclO
     e.best = early_ring_time(software, channels, operation, size.value);
   } else {
     const bool trees = operation == NcclOperation::all_reduce && software.trees;
-    for (const std::size_t protocol : {0U, 1U, 2U}) {
-      if (protocol == 1 && !has_ll128(e)) continue;
+    for (const NcclProtocol protocol : {NcclProtocol::ll, NcclProtocol::ll128, NcclProtocol::simple}) {
+      if (protocol == NcclProtocol::ll128 && !has_ll128(e)) continue;
       consider_ring(e, protocol);
       if (trees) consider_tree(e, protocol);
     }

@@ -36,6 +36,10 @@ struct NcclTime {
 /// Latencies of NCCL's tuning model by protocol LL, LL128, Simple [us].
 using NcclLatency = std::array<double, 3>;
 
+inline double latency_of(const NcclLatency& latencies, NcclProtocol protocol) {
+  return latencies[static_cast<std::size_t>(protocol)];
+}
+
 /// The constants of one range of NCCL's versions: `baseLat` and `hwLat` of src/graph/tuning.cc [us], and the
 /// shares of a channel's bandwidth in ncclTopoTuneModel.
 struct NcclTuning {
@@ -72,8 +76,7 @@ struct NcclLimits {
 const NcclLimits& nccl_limits(int version, int compute_capability);
 
 /// Share of a tree's bandwidth that buffers of middle sizes reach: `treeCorrectionFactor` of the version.
-/// @param protocol  0 LL, 1 LL128, 2 Simple
-double nccl_tree_correction(int version, int protocol, double bytes);
+double nccl_tree_correction(int version, NcclProtocol protocol, double bytes);
 
 /// NCCL 2.4 brought one proxy thread a communicator, trees, and buffers that outlive an operation.
 constexpr int kFirstWithTrees = 204;

@@ -41,16 +41,17 @@ double rate_of(const Ring& ring) {
   return single ? all / channels.channels : all;
 }
 
-double latency_of(const Ring& ring, std::size_t protocol) {
+double ring_latency(const Ring& ring, NcclProtocol protocol) {
   const NcclTuning& table = nccl_tuning(ring.software.nccl);
   const NcclChannels& channels = ring.channels;
-  const double local = (channels.nvlink ? table.ring_nvlink : table.ring_pcie)[protocol] * kMicroseconds;
-  const double network = table.ring_network[protocol] * kMicroseconds + channels.network_latency.value +
-                         (protocol == 0 ? kProxyLines : 0);
+  const double local =
+      latency_of(channels.nvlink ? table.ring_nvlink : table.ring_pcie, protocol) * kMicroseconds;
+  const double network = latency_of(table.ring_network, protocol) * kMicroseconds +
+                         channels.network_latency.value + (protocol == NcclProtocol::ll ? kProxyLines : 0);
   const double crossings = ring.one_way() ? std::min(1.0, ring.crossings()) : ring.crossings();
   const double start = channels.nodes > 1 ? kProxyStart : 0;
-  return start + table.ring_base[protocol] * kMicroseconds + (ring.rounds() - ring.crossings()) * local +
-         crossings * network;
+  return start + latency_of(table.ring_base, protocol) * kMicroseconds +
+         (ring.rounds() - ring.crossings()) * local + crossings * network;
 }
 
 /// Slices that fill the pipeline of a broadcast or reduce inside a node.
@@ -67,10 +68,10 @@ double staging_of(const Ring& ring) {
   return part < kChunk ? ring.crossings() * part / ring.channels.host_copy.value : 0;
 }
 
-double seconds_of(const Ring& ring, std::size_t protocol) {
+double seconds_of(const Ring& ring, NcclProtocol protocol) {
   const double algorithm_share = ring.one_way() ? 1 : ring.channels.ranks / ring.rounds();
-  const double latency = ring.channels.latency_factor * latency_of(ring, protocol);
-  if (protocol == 0) {
+  const double latency = ring.channels.latency_factor * ring_latency(ring, protocol);
+  if (protocol == NcclProtocol::ll) {
     const double share = ring.channels.nodes > 1 || ring.all_reduce() ? 0.25 : 1 / 3.0;
     return latency + ring.size / (share * rate_of(ring) * algorithm_share);
   }
@@ -82,10 +83,9 @@ double seconds_of(const Ring& ring, std::size_t protocol) {
 
 NcclTime early_ring_time(const Software& software, const NcclChannels& channels, NcclOperation operation,
                          double size) {
-  constexpr std::size_t kSimple = 2;
   const Ring ring{software, channels, operation, size};
-  const NcclTime ll{{seconds_of(ring, 0)}, NcclAlgorithm::ring, NcclProtocol::ll};
-  const NcclTime simple{{seconds_of(ring, kSimple)}, NcclAlgorithm::ring, NcclProtocol::simple};
+  const NcclTime ll{{seconds_of(ring, NcclProtocol::ll)}, NcclAlgorithm::ring, NcclProtocol::ll};
+  const NcclTime simple{{seconds_of(ring, NcclProtocol::simple)}, NcclAlgorithm::ring, NcclProtocol::simple};
   if (software.nccl < 203) return ring.counted() <= kMostOfLl ? ll : simple;
   return ll.time.value < simple.time.value ? ll : simple;
 }

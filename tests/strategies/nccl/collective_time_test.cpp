@@ -102,8 +102,8 @@ TEST_CASE("limits of channels are those of the version", "[nccl]") {
   CHECK(std::isinf(nccl_limits(208, 70).all_trees[0]));
   CHECK(nccl_tuning(206).ring_base[1] == 3.6);  // as in 2.5
   CHECK(nccl_tuning(207).tree_network[2] == 50);
-  CHECK(nccl_tree_correction(208, 1, 16 << 20) == 0.8);
-  CHECK(nccl_tree_correction(212, 1, 16 << 20) == 0.9);
+  CHECK(nccl_tree_correction(208, NcclProtocol::ll128, 16 << 20) == 0.8);
+  CHECK(nccl_tree_correction(212, NcclProtocol::ll128, 16 << 20) == 0.9);
 }
 
 TEST_CASE("a larger buffer and more nodes take longer", "[nccl]") {
