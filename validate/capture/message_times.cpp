@@ -1,6 +1,8 @@
 #include "validate/capture/message_times.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -23,8 +25,9 @@ constexpr MessageTag kExchangeTag{1};
 
 class ServerExchange {
  public:
-  ServerExchange(Transport& messages, PollingPolicy& polling)
+  ServerExchange(Transport& messages, PollingPolicy& polling, std::atomic<std::uint64_t>& heartbeat)
       : polling_(polling),
+        heartbeat_(heartbeat),
         rank_(messages.rank()),
         completions_(&polling, [&messages] { messages.wake_to_poll(); }),
         messages_(messages) {
@@ -54,6 +57,7 @@ class ServerExchange {
   void wait_for(const Pending& operation) {
     while (!operation->done) {
       const Pending next = completions_.next();
+      heartbeat_.fetch_add(1, std::memory_order_relaxed);  // the other rank may hang, not this one
       if (next == nullptr) continue;
       if (next->error) std::rethrow_exception(next->error);
       next->complete();
@@ -61,6 +65,7 @@ class ServerExchange {
   }
 
   PollingPolicy& polling_;
+  std::atomic<std::uint64_t>& heartbeat_;
   RankId rank_;
   CompletionQueue completions_;
   PointToPoint messages_;  // declared last: its thread uses the other members
@@ -74,7 +79,7 @@ std::vector<Row> time_program_messages(const RankContext& run, Network& network,
   const auto elements = static_cast<std::size_t>(all.elements);
   // What a server receives and sends. A worker receives into its gradients, so that it keeps its parameters.
   std::vector<float> update(elements), center(elements);
-  ServerExchange exchange(*run.message_transport, run.polling);
+  ServerExchange exchange(*run.message_transport, run.polling, run.state.heartbeat);
   std::vector<Row> rows;
   for (const std::size_t size : std::set<std::size_t>{64, elements / 64, elements / 8, elements}) {
     if (size == 0 || size > elements) continue;
