@@ -26,7 +26,7 @@ failed=() launches=()
 transport=${TRANSPORT:-own} machine=machine prefix=
 if [[ $transport != own ]]; then machine=machine-$transport prefix=$transport-; fi
 
-# run NAME SCENARIO OPTIONS...: runs one launch, prints its table and copies its data to FOLDER/NAME-*.
+# run NAME SCENARIO OPTIONS...: runs one validation, prints its table and copies its data to FOLDER/NAME-*.
 run() {
   local name=$1 file command repeats=$computing turns=(${LAUNCHES:+--launches "$LAUNCHES"})
   if [[ $prefix ]]; then

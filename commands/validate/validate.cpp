@@ -192,7 +192,7 @@ void print_size(const Validation& validation, const std::vector<Experiment>& poi
              fmt::join(measured_files(validation), ", "));
 }
 
-/// Points of a launch whose ranks failed, and the forecast of all points.
+/// Outcome of a launch: the forecast of all points, and the names of the points whose ranks failed.
 struct Launch {
   RealForecast predicted;
   std::vector<std::string> failed = {};
