@@ -73,6 +73,12 @@ idle strategy.compression_factor 1 2 strategy.compression=none
 idle strategy.synchronized_batch_norm true false
 works strategy.synchronized_batch_norm true false model=resnet50 workers=2
 
+# Input.
+data='data={sample_size: 110 kB, prefetch: 1}'
+works data.prefetch 0 1 "$data"
+works data.compute_slowdown 1 1.5 "$data"
+idle data.compute_slowdown 1 1.5 "$data" data.prefetch=0
+
 # ZeRO.
 zero=('strategy={kind: zero, stage: 2}' strategy.bucket=tensor)
 idle strategy.all_reduce ring binomial_tree "${zero[@]}"

@@ -160,9 +160,10 @@ std::vector<Assignment> unmeasured_keys(const Validation& validation, std::size_
 
 /// Times that were measured before the forecast.
 struct Measured {
-  bool on_gpus;             ///< the ranks wrote the platform themselves
-  Results links;            ///< empty on GPUs
-  double compute_slowdown;  ///< by communication during computing; 1 for sleeping ranks and on GPUs
+  bool on_gpus;              ///< the ranks wrote the platform themselves
+  Results links;             ///< empty on GPUs
+  double compute_slowdown;   ///< by communication during computing; 1 for sleeping ranks and on GPUs
+  double load_slowdown = 1;  ///< of compute while input loads
 };
 
 Measured read_measured(const Cluster& cluster, const std::filesystem::path& folder, bool sleep) {
@@ -170,6 +171,7 @@ Measured read_measured(const Cluster& cluster, const std::filesystem::path& fold
   Measured measured{false, measured_links(folder), 1};
   write_platform(measured.links, cluster, folder);
   if (!sleep) measured.compute_slowdown = contention_of(measured.links).compute_slowdown;
+  measured.load_slowdown = load_slowdown(measured.links);
   return measured;
 }
 
@@ -239,6 +241,8 @@ Experiment experiment_of(const ForecastInputs& inputs, std::size_t point,
       strategy_value(validation, point, "overlap") == "true")
     keys.push_back(parse_assignment("strategy.message_slowdown=" +
                                     shortest(message_slowdown(measured.compute_slowdown))));
+  if (validation.loads[point])
+    keys.push_back(parse_assignment("data.compute_slowdown=" + shortest(measured.load_slowdown)));
   const auto forecast = [&] {
     return measured_experiment(validation, point, inputs.folder, keys, inputs.library);
   };

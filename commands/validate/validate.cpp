@@ -131,7 +131,7 @@ std::vector<std::string> run_to_end(const std::filesystem::path& folder,
 
 Validation checked_validation(const ValidateOptions& options, bool on_gpus) {
   Validation validation = read_validation(options.validation, options.ranks);
-  if (on_gpus && validation.loads)
+  if (on_gpus && std::ranges::count(validation.loads, true) > 0)
     throw InputError("data: expected ranks on CPUs, because ranks on GPUs do not load input yet");
   return validation;
 }

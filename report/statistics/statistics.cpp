@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -27,6 +28,13 @@ double median_of(std::vector<double> samples) {
 double mean(const std::vector<double>& samples) {
   if (samples.empty()) throw std::invalid_argument("mean: no samples");
   return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+}
+
+double uninterrupted_mean(const std::vector<double>& seconds) {
+  const double limit = 3 * median_of(seconds);
+  std::vector<double> kept;
+  std::ranges::copy_if(seconds, std::back_inserter(kept), [limit](double one) { return one <= limit; });
+  return mean(kept);
 }
 
 double value_of(StepStatistic statistic, const std::vector<double>& samples) {

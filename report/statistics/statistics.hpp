@@ -18,6 +18,9 @@ double median_of(std::vector<double> samples);
 /// The arithmetic mean. @throws std::invalid_argument without samples
 double mean(const std::vector<double>& samples);
 
+/// Mean of the times up to three times the median; longer ones were interrupted.
+double uninterrupted_mean(const std::vector<double>& seconds);
+
 /// The statistic that makes one step time of the times of several steps, and of several runs. The median is
 /// taken where they differ only by accident. Where kernels compute, the mean is taken: cores that switch
 /// between two speeds make two kinds of steps, and the median would be that of one kind or of the other.

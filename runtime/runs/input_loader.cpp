@@ -100,7 +100,12 @@ void RankInput::read(std::int64_t bytes) {
 }
 
 void InputLoader::start(std::int64_t bytes, std::function<void(std::exception_ptr)> loaded) {
-  thread_.submit([this, bytes, loaded = std::move(loaded)] {
+  std::shared_ptr<void> pending;  // ends when the thread has executed or discarded the load
+  if (polling_ != nullptr) {
+    ++polling_->pending_loads;
+    pending.reset(static_cast<void*>(nullptr), [polling = polling_](void*) { --polling->pending_loads; });
+  }
+  thread_.submit([this, bytes, loaded = std::move(loaded), pending] {
     std::exception_ptr error;
     try {
       file_.read(bytes);

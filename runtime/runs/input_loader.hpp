@@ -44,7 +44,9 @@ class RankInput {
 /// prefetch does.
 class InputLoader {
  public:
-  InputLoader(const std::filesystem::path& folder, std::int64_t largest) : file_(folder, largest) {}
+  /// @param polling  policy of the rank's core; null: no thread polls by it
+  InputLoader(const std::filesystem::path& folder, std::int64_t largest, PollingPolicy* polling = nullptr)
+      : file_(folder, largest), polling_(polling) {}
 
   /// @param loaded  called on the loader's thread when the bytes are read; null, or the error
   void start(std::int64_t bytes, std::function<void(std::exception_ptr)> loaded);
@@ -52,6 +54,7 @@ class InputLoader {
 
  private:
   RankInput file_;
+  PollingPolicy* polling_;
   ProgressThread thread_;  // declared last: it uses the file
 };
 

@@ -93,7 +93,8 @@ void PointRuns::open_input() {
     if (!point->experiment.plan.load_data) continue;
     for (const Workload& one : point->experiment.plan.workloads) largest = std::max(largest, one.input.value);
   }
-  if (largest > 0) input_ = std::make_unique<InputLoader>(run_.folder, static_cast<std::int64_t>(largest));
+  if (largest > 0)
+    input_ = std::make_unique<InputLoader>(run_.folder, static_cast<std::int64_t>(largest), &run_.polling);
 }
 
 void PointRuns::run_all() {

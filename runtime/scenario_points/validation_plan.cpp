@@ -139,7 +139,8 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
     }
     validation.points.push_back(i);
     validation.variants.push_back(variant_of(scenario, scenario.points[i]));
-    validation.loads |= value_at(scenario, scenario.points[i], "data").kind == YamlNode::Kind::mapping;
+    validation.loads.push_back(value_at(scenario, scenario.points[i], "data").kind ==
+                               YamlNode::Kind::mapping);
     validation.compresses.push_back(compresses_gradients(scenario, scenario.points[i]));
     // Ranks that sleep have no kernels to time at the shapes of a shard, so the forecast estimates the
     // shard's trace.

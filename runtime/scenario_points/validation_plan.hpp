@@ -54,7 +54,7 @@ struct Validation {
   /// its own. Empty: no partition.
   std::vector<std::string> partitions;
   std::vector<bool> compresses;  ///< gradients are compressed
-  bool loads = false;            ///< some point reads its input from storage
+  std::vector<bool> loads;       ///< for each of `points`: workers read their input from storage
 
   const Point& point(std::size_t index) const { return scenario.points[points[index]]; }
 };

@@ -35,6 +35,10 @@ void raise_wakeup_priority() {
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
+void PollingPolicy::yield_to_loads() const {
+  if (pending_loads.load(std::memory_order_relaxed) > 0) sched_yield();
+}
+
 AwakeCores::AwakeCores() : stop_(std::make_shared<std::atomic<bool>>(false)) {
   const unsigned cores = std::thread::hardware_concurrency();
   for (unsigned i = 0; i < cores; ++i) {

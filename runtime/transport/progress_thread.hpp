@@ -28,12 +28,17 @@ struct PollingPolicy {
 
   std::atomic<bool> program_computes = false;  ///< the program needs the core
   std::atomic<int> pending_collectives = 0;    ///< submitted to the progress thread and not finished
+  std::atomic<int> pending_loads = 0;          ///< of input, started and not finished
 
   bool may_poll_for_collectives() const { return !program_computes.load(std::memory_order_relaxed); }
   /// Collectives go first: the message thread polls only while no collective is pending.
   bool may_poll_for_messages() const {
     return may_poll_for_collectives() && pending_collectives.load(std::memory_order_relaxed) == 0;
   }
+  /// Gives the core to the thread that loads input, if one is under way. That thread wakes when a read has
+  /// ended; a polling thread with the same wakeup priority would keep it waiting for the scheduler's next
+  /// tick, up to 4 ms.
+  void yield_to_loads() const;
 };
 
 /// Marks the program as computing for the lifetime of this object. CompletionQueue clears the mark while the

@@ -155,6 +155,8 @@ void read_data(const YamlValue& value, const Platform& platform, Setting& settin
     value.refuse("needs a platform with storage; platform " + platform.name + " has none");
   setting.sample_size = map.at("sample_size", "bytes of one sample as stored").bytes(1);
   if (const auto ahead = map.maybe("prefetch")) setting.prefetch = static_cast<int>(ahead->integer(0, 1000));
+  if (const auto factor = map.maybe("compute_slowdown")) setting.load_slowdown = factor->number(1, 100);
+  if (setting.prefetch == 0) setting.load_slowdown = 1;  // no compute runs beside a load that is waited for
 }
 
 /// Accepts `true` and `false` too, because programs that write YAML turn `off` into `false`.
@@ -308,6 +310,11 @@ void note_noise(const YamlMap& map, const Noise& noise, Plan& plan) {
   if (!plan.asynchronous) note_ineffective(map, {"start_spread"}, "where workers keep a common pace", found);
 }
 
+void note_data(const YamlMap& map, IneffectiveKeys& found) {
+  if (const auto ahead = map.maybe("prefetch"); ahead && ahead->integer(0) == 0)
+    note_ineffective(map, {"compute_slowdown"}, "with prefetch: 0", found);
+}
+
 void note_simulation(const YamlMap& map, Plan& plan) {
   const auto travels = [&](const Collective& one) {
     return communicator_of(plan, one).size > 1 && one.buffer.size.value > 0;
@@ -360,6 +367,7 @@ void note_ineffective_options(const YamlMap& map, Experiment& experiment) {
   if (const auto memory = map.maybe("memory"))
     note_memory(memory->any_map(), experiment, plan.ineffective_keys);
   if (const auto noise = map.maybe("noise")) note_noise(noise->any_map(), experiment.noise, plan);
+  if (const auto data = map.maybe("data")) note_data(data->any_map(), plan.ineffective_keys);
   if (plan.devices == 1) return;
   if (const auto simulation = map.maybe("simulation")) note_simulation(simulation->any_map(), plan);
 }

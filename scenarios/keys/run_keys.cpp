@@ -66,7 +66,9 @@ const Keys& background_keys() {
 const Keys& data_keys() {
   static const Keys keys{{"sample_size", "bytes", ">= 1 B", "required", "size of one sample in storage"},
                          {"prefetch", "integer", "0 to 1000", "1",
-                          "micro-batches loaded ahead; 0: the worker waits for every load"}};
+                          "micro-batches loaded ahead; 0: the worker waits for every load"},
+                         {"compute_slowdown", "number", "1 to 100", "1",
+                          "factor on the time of compute while the worker's input loads"}};
   return keys;
 }
 

@@ -44,8 +44,8 @@ void CollectiveQueue::start_ready() {
 }
 
 void CollectiveQueue::slow_down(const Collective& collective, int change) {
-  if (options_.load) return;
-  for (const Waiting& waiting_worker : collective.waiting) waiting_worker.clock->collective(change);
+  for (const Waiting& worker : collective.waiting)
+    options_.load ? worker.clock->load(change) : worker.clock->collective(change);
 }
 
 void CollectiveQueue::start(std::size_t index) {

@@ -50,7 +50,7 @@ struct SimOperation : Operation {
 class CollectiveQueue {
  public:
   struct Options {
-    bool load = false;  ///< the queue holds input loads, which do not slow down compute
+    bool load = false;  ///< the queue holds input loads
     int members = 1;    ///< number of workers of the group
     int streams = 1;    ///< the n-th collective runs in stream n mod streams, in order
     int in_flight = 1;  ///< largest number of collectives that run at the same time

@@ -141,9 +141,15 @@ void WorkClock::message(int change) {
   set_rate();
 }
 
+void WorkClock::load(int change) {
+  loads_ += change;
+  set_rate();
+}
+
 void WorkClock::set_rate() {
   const double rate =
-      1 / std::max(collectives_ > 0 ? slowdown_.collectives : 1.0, messages_ > 0 ? slowdown_.messages : 1.0);
+      1 / std::max({collectives_ > 0 ? slowdown_.collectives : 1.0, messages_ > 0 ? slowdown_.messages : 1.0,
+                    loads_ > 0 ? slowdown_.loads : 1.0});
   if (rate == rate_) return;
   work_ = work_now();
   since_ = engine_.now();

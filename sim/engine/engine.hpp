@@ -105,9 +105,10 @@ class Engine {
 struct Slowdown {
   double collectives = 1;  ///< while a collective of the worker runs
   double messages = 1;     ///< while a message from or to the worker travels
+  double loads = 1;        ///< while the worker's input loads
 };
 
-/// Progress of compute on devices that all slow down by the same factor while they communicate.
+/// Progress of compute on devices that all slow down by the same factor while they communicate or load input.
 ///
 /// `work(t)` = integral of the rate from 0 to t [s of undisturbed compute]. A worker's clocks are kept in
 /// this coordinate, so that one change of rate moves all of them.
@@ -121,15 +122,16 @@ class WorkClock {
   /// requests.
   template <class Function>
   void at_work(double work, Function&& callback) {
-    if (slowdown_.collectives == 1 && slowdown_.messages == 1)
+    if (std::max({slowdown_.collectives, slowdown_.messages, slowdown_.loads}) == 1)
       return engine_.at(work, std::forward<Function>(callback));  // work is time
     wait(work, std::forward<Function>(callback));
   }
 
-  /// Report that a collective or a message began (+1) or ended (-1). While any is active, compute runs at the
-  /// rate 1 / slowdown; while both are, the larger slowdown counts.
+  /// Report that a collective, a message or a load began (+1) or ended (-1). While any is active, compute
+  /// runs at the rate 1 / slowdown; while several kinds are, the largest slowdown counts.
   void collective(int change);
   void message(int change);
+  void load(int change);
 
  private:
   struct Waiting {
@@ -149,7 +151,7 @@ class WorkClock {
   Engine& engine_;
   Slowdown slowdown_;
   double work_ = 0, since_ = 0, rate_ = 1;
-  int collectives_ = 0, messages_ = 0;  ///< that are active
+  int collectives_ = 0, messages_ = 0, loads_ = 0;  ///< that are active
   std::uint64_t sequence_ = 0, generation_ = 0;
   double armed_work_ = -1;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;

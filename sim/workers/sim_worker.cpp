@@ -36,7 +36,7 @@ CollectiveQueue::Options load_options(const SimWorld& world, RoleId role, int fi
 }
 
 Slowdown slowdown_of(const Plan& plan, const Role& role) {
-  return {plan.compute_slowdown, role.training ? plan.message_slowdown : 1};
+  return {plan.compute_slowdown, role.training ? plan.message_slowdown : 1, plan.load_slowdown};
 }
 
 }  // namespace

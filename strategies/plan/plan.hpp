@@ -174,6 +174,7 @@ struct Plan {
   bool asynchronous = false;    ///< each worker has a pace of its own; every message is simulated
   double compute_slowdown = 1;  ///< factor on compute while a collective of the worker runs; >= 1
   double message_slowdown = 1;  ///< factor on a worker's compute while a message from or to it travels; >= 1
+  double load_slowdown = 1;     ///< factor on a worker's compute while its input loads; >= 1
   bool load_data = false;       ///< input comes from the platform's storage
   ModelPartition partition;
   int devices = 1;  ///< devices in use, including those of servers

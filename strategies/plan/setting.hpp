@@ -61,8 +61,9 @@ struct Setting {
   std::int64_t trace_batch = 1;                    ///< samples of the first trace
   std::optional<YamlValue> batch_per_worker = {};  ///< the key as the scenario writes it
   std::optional<YamlValue> global_batch = {};
-  Bytes sample_size = {};  ///< size of a stored sample; 0: loading input takes no time
-  int prefetch = 1;        ///< micro-batches that are loaded ahead
+  Bytes sample_size = {};    ///< size of a stored sample; 0: loading input takes no time
+  int prefetch = 1;          ///< micro-batches that are loaded ahead
+  double load_slowdown = 1;  ///< factor on compute while input loads; >= 1
   std::function<CompressionTimes(Compression)> compression = {};       ///< on a worker's device
   std::function<CompressionTimes(Compression)> host_compression = {};  ///< on a host's processor
   double epoch_samples = 0;  ///< samples of one pass over the data; 0: not given

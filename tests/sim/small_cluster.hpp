@@ -55,7 +55,7 @@ struct Run {
   Workload workload;
   Synchronous options;
   CommunicationOptions communication;
-  double compute_slowdown = 1;
+  double compute_slowdown = 1, load_slowdown = 1;
   bool load_data = false;
   std::vector<int> endpoints;
   Plan plan;
@@ -71,6 +71,7 @@ struct Run {
   SimulationResult result() {
     plan = synchronous_plan(platform, endpoints, workload, options, communication);
     plan.compute_slowdown = compute_slowdown;
+    plan.load_slowdown = load_slowdown;
     plan.load_data = load_data;
     simulation.plan = &plan;
     return simulate(simulation);

@@ -109,13 +109,6 @@ std::vector<Row> time_program_messages(const RankContext& run, Network& network,
   return rows;
 }
 
-double uninterrupted_mean(const std::vector<double>& seconds) {
-  const double limit = 3 * median_of(seconds);
-  std::vector<double> kept;
-  std::ranges::copy_if(seconds, std::back_inserter(kept), [limit](double one) { return one <= limit; });
-  return mean(kept);
-}
-
 void InStepAllReduceTimes::all_reduce(Transport& transport, std::span<float> summed) {
   const auto elements = static_cast<std::int64_t>(summed.size());
   const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value, elements);

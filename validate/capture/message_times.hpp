@@ -47,9 +47,6 @@ class InStepAllReduceTimes {
   std::vector<std::pair<std::int64_t, double>> pending_;
 };
 
-/// Mean of the times up to three times the median; longer ones were interrupted.
-double uninterrupted_mean(const std::vector<double>& seconds);
-
 /// CPU time that a message costs the core of the sending rank, and also the core of the receiving rank:
 /// copies between tensors and message buffers, and the thread that carries messages. Interpolated in the rows
 /// `message_host` of measured links; 0 if there are none.

@@ -121,7 +121,10 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
   set_kernel_threads(1);
   PollingPolicy polling;
   const auto make = [&](int which, double spin, bool (PollingPolicy::*may_poll)() const) {
-    const auto polls = [&polling, may_poll] { return (polling.*may_poll)(); };
+    const auto polls = [&polling, may_poll] {
+      polling.yield_to_loads();
+      return (polling.*may_poll)();
+    };
     if (!own_core) spin = 0;
     // The ring memory, which MPI does not need, begins with wake flags.
     void* const wake_flags = options.by_agent() || cluster.sockets() ? nullptr : control.ring_memory(which);
@@ -145,7 +148,7 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
   const LibraryAllReduce gloo =
       gloo_all_reduce(rank, ranks, std::filesystem::path(options.control).parent_path() / "gloo");
   if (!options.by_agent() && gloo.sum) run.compared.push_back(gloo);
-  if (options.mode == "calibrate") rank_calibrate(run, false, false);
+  if (options.mode == "calibrate") rank_calibrate(run, false);
   if (options.mode == "validate") rank_validate(run, options.validation);
   set_status(state, "shutdown");
   barrier(*transport);

@@ -1,5 +1,7 @@
 #include "validate/cpu_rank/rank_validate.hpp"
 
+#include <algorithm>
+
 #include "core/os/files.hpp"
 #include "kernels/network/backend.hpp"
 #include "kernels/network/network.hpp"
@@ -18,11 +20,11 @@
 namespace stepcast {
 namespace {
 
-constexpr double kStorageSeconds = 0.5;  // for one size of a read
+constexpr double kSleepSeconds = 0.02;  // before a load, if no network computes
 
 }  // namespace
 
-void rank_calibrate(const RankContext& run, bool quick, bool storage) {
+void rank_calibrate(const RankContext& run, bool quick) {
   LinkBenchmarkOptions options;
   options.table_only = quick;
   options.one_way = run.cluster.kind == Cluster::Kind::memory;
@@ -49,11 +51,6 @@ void rank_calibrate(const RankContext& run, bool quick, bool storage) {
   const double seconds = quick && netcluster ? 0.1 : 0.5;
   const std::vector<Row> sharing = measure_contention(run.transport, run.polling, network, seconds);
   rows.insert(rows.end(), sharing.begin(), sharing.end());
-  if (storage) {
-    options.on_progress("the storage");
-    const std::vector<Row> reads = measure_storage(run.transport, run.folder, kStorageSeconds);
-    rows.insert(rows.end(), reads.begin(), reads.end());
-  }
   for (Row& row : rows) row.set("ranks", static_cast<std::int64_t>(run.cluster.ranks));
   if (run.transport.is_rank_0())
     write_atomically(run.folder / "links.jsonl", to_json_lines({"calibrate", rows}));
@@ -120,6 +117,22 @@ std::unique_ptr<CoreSpeedProbe> make_core_speed_probe(const RankContext& run, Ba
   });
 }
 
+/// Measures the loads of input between training steps of a captured network, or between sleeps if the ranks
+/// captured no whole network.
+void time_loads(const RankContext& run, CapturedNetworks& networks) {
+  set_status(run.state, "measuring the storage");
+  const bool computes = !networks.whole.empty();
+  const auto compute = [&] {
+    run.state.heartbeat.fetch_add(1);
+    if (computes)
+      networks.whole.begin()->second->step();
+    else
+      sleep_until(now().wall + kSleepSeconds);
+  };
+  for (const Row& row : measure_storage(run.transport, run.polling, run.folder, compute, computes))
+    append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
+}
+
 }  // namespace
 
 void rank_validate(const RankContext& run, const ValidationOptions& options) {
@@ -133,8 +146,9 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
     cores.set_baseline(kBaselineSeconds);
     run.transport.set_core_latency(&cores);
   }
-  rank_calibrate(run, true, validation.loads);
+  rank_calibrate(run, true);
   auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
+  if (std::ranges::count(validation.loads, true) > 0) time_loads(run, networks);
   wait_for_stage(run.control, run.state, 1);
   SleepOrShardDevices devices(run, *backend, validation, options, std::move(networks.shards));
   PointRuns runs(

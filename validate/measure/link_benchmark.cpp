@@ -1,8 +1,10 @@
 #include "validate/measure/link_benchmark.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 
+#include "kernels/timing/step_timer.hpp"
 #include "report/statistics/statistics.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
@@ -189,22 +191,128 @@ std::vector<Row> measure_links(Transport& transport, const LinkBenchmarkOptions&
 
 namespace {
 
-/// Seconds without reads before each read that is timed, because mini-batches compute between reads. On a
-/// virtual disk, blocks of 4 KiB took 0.09 ms when reads followed at once, and 0.26 ms after 10 ms without
-/// reads.
-constexpr double kPauseBeforeRead = 0.02;
-constexpr std::int64_t kSizes[] = {4096, 1 << 20, 4 << 20, 16 << 20};  // bytes
+constexpr std::int64_t kLoads[] = {4096, 1 << 18, 1 << 20, 4 << 20, 16 << 20};  // bytes
+constexpr int kLoadRepeats = 24, kFewestLoadPairs = 16, kMostLoadPairs = 128;
+constexpr double kLoadPairsSeconds = 6;  // of all pairs of computations together, about
+
+/// Loads of one rank, on the thread that loads the input of a real run, and computations between them.
+class StorageBenchmark {
+ public:
+  StorageBenchmark(Transport& transport, PollingPolicy& polling, const std::filesystem::path& folder,
+                   const std::function<void()>& compute)
+      : transport_(transport),
+        polling_(polling),
+        compute_(compute),
+        completions_(&polling),
+        loader_(folder, std::ranges::max(kLoads), &polling) {}
+
+  /// Time of a load that all ranks begin together after a computation, on the slowest rank; filled on rank 0.
+  Repeats waited_loads(std::int64_t bytes) {
+    const ComputeScope computing(&polling_);
+    Repeats repeats;
+    for (int i = 0; i < kLoadRepeats; ++i) {
+      compute_();
+      barrier(transport_);
+      const Instant begin = now();
+      start(bytes);
+      wait();
+      const double slowest = max_over_ranks(transport_, now().wall - begin.wall);
+      if (transport_.is_rank_0()) repeats.seconds.push_back(slowest);
+    }
+    repeats.stolen.assign(repeats.seconds.size(), 0);
+    return repeats;
+  }
+
+  /// Time of a computation [s]. @param bytes  of a load that begins with it; 0: none
+  double computation(std::int64_t bytes) {
+    barrier(transport_);
+    const ComputeScope computing(&polling_);
+    const Instant begin = now();
+    if (bytes > 0) start(bytes);
+    compute_();
+    const double seconds = now().wall - begin.wall;
+    if (bytes > 0) wait();
+    return seconds;
+  }
+
+ private:
+  void start(std::int64_t bytes) {
+    loader_.start(bytes, [this](std::exception_ptr error) {
+      auto operation = std::make_shared<Operation>();
+      operation->error = std::move(error);
+      completions_.post(operation);
+    });
+  }
+
+  void wait() {
+    Pending loaded;
+    while (loaded == nullptr) loaded = completions_.next();
+    if (loaded->error) std::rethrow_exception(loaded->error);
+  }
+
+  Transport& transport_;
+  PollingPolicy& polling_;
+  const std::function<void()>& compute_;
+  CompletionQueue completions_;
+  InputLoader loader_;  // declared last: its thread uses the other members
+};
+
+/// The largest of kLoads that is loaded within 3/4 of a computation; 0: none. The same on all ranks.
+std::int64_t load_within(Transport& transport, const std::vector<Row>& waited, double computation) {
+  std::int64_t largest = 0;
+  for (const Row& row : waited) {
+    if (row.number("seconds") < 0.75 * computation) largest = static_cast<std::int64_t>(*row.number("bytes"));
+  }
+  return static_cast<std::int64_t>(broadcast_from_rank_0(transport, static_cast<double>(largest)));
+}
+
+/// Mean time by which a load makes a computation longer, over the ranks and over pairs of computations, one
+/// with a load and one without.
+Row beside_load(Transport& transport, StorageBenchmark& benchmark, std::int64_t bytes, int pairs) {
+  std::vector<double> longer;
+  for (int i = 0; i < pairs; ++i) {
+    const bool loads_first = i % 2 == 0;
+    const double first = benchmark.computation(loads_first ? bytes : 0);
+    const double second = benchmark.computation(loads_first ? 0 : bytes);
+    longer.push_back(loads_first ? first - second : second - first);
+  }
+  std::vector<double> all;
+  for (const auto& rank : gather_on_rank_0(transport, longer))
+    all.insert(all.end(), rank.begin(), rank.end());
+  Row row;
+  if (!transport.is_rank_0()) return row;
+  row.set("what", std::string("compute_beside_load"));
+  row.set("bytes", static_cast<double>(bytes));
+  row.set("seconds", mean(all));
+  row.set("low", quantile(all, 0.25));
+  row.set("high", quantile(all, 0.75));
+  row.set("repeats", static_cast<std::int64_t>(all.size()));
+  return row;
+}
 
 }  // namespace
 
-std::vector<Row> measure_storage(Transport& transport, const std::filesystem::path& folder, double budget) {
-  RankInput input(folder, kSizes[3]);
+std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
+                                 const std::filesystem::path& folder, const std::function<void()>& compute,
+                                 bool computes) {
+  StorageBenchmark benchmark(transport, polling, folder, compute);
   std::vector<Row> rows;
-  for (const std::int64_t size : kSizes) {
-    const Repeats repeats = time_repeated(
-        transport, budget, [&] { input.read(size); }, kPauseBeforeRead);
-    if (transport.is_rank_0()) rows.push_back(link_row("storage", "", static_cast<double>(size), repeats));
+  for (const std::int64_t bytes : kLoads) {
+    const Repeats repeats = benchmark.waited_loads(bytes);
+    if (!transport.is_rank_0()) continue;
+    rows.push_back(link_row("storage", "", static_cast<double>(bytes), repeats));
+    rows.back().set("seconds", uninterrupted_mean(repeats.seconds));
   }
+  if (!computes) return rows;
+  std::vector<double> alone;
+  for (int i = 0; i < 5; ++i) alone.push_back(benchmark.computation(0));
+  const double computation = broadcast_from_rank_0(transport, median_of(alone));
+  const std::int64_t bytes = load_within(transport, rows, computation);
+  if (bytes == 0) return rows;
+  const int pairs =
+      std::clamp(static_cast<int>(kLoadPairsSeconds / (2 * computation)), kFewestLoadPairs, kMostLoadPairs);
+  const Row row = beside_load(transport, benchmark, bytes, pairs);
+  if (transport.is_rank_0()) rows.push_back(row);
   return rows;
 }
 
@@ -219,6 +327,19 @@ std::optional<MeasuredStorage> measured_storage(const Results& results, int shar
   if (most_bytes <= least_bytes || most <= least) return std::nullopt;
   const double rate = (most_bytes - least_bytes) / (most - least);
   return MeasuredStorage{{sharing * rate}, {std::max(0.0, least - least_bytes / rate)}};
+}
+
+double load_slowdown(const Results& results) {
+  for (const Row& beside : results.rows) {
+    if (beside.text("what") != "compute_beside_load") continue;
+    for (const Row& load : results.rows) {
+      if (load.text("what") != "storage" || load.number("bytes") != beside.number("bytes")) continue;
+      const double longer = beside.number("seconds").value_or(0),
+                   load_time = load.number("seconds").value_or(0);
+      return compute_slowdown(load_time, load_time, load_time + longer);
+    }
+  }
+  return 1;
 }
 
 }  // namespace stepcast

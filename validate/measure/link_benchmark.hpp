@@ -48,11 +48,12 @@ Row link_row(const std::string& what, const std::string& algorithm, double bytes
 /// of measure_links:
 ///
 /// memory_alone       rank 0 adds two arrays of 64 MB into a third (12 bytes an element); the others wait
-/// memory_together    all ranks do so at once compute_alone      training steps of `network` on all ranks at
-/// once, without communication all_reduce_alone   an all-reduce without computation compute_beside
-/// training steps while the progress thread executes that all-reduce message_host       CPU time of pipeline
-/// messages during a step, by message size hand_over          time from the program to the progress thread,
-/// and back
+/// memory_together    all ranks do so at once
+/// compute_alone      training steps of `network` on all ranks at once, without communication
+/// all_reduce_alone   an all-reduce without computation
+/// compute_beside     training steps while the progress thread executes that all-reduce
+/// message_host       CPU time of pipeline messages during a step, by message size
+/// hand_over          time from the program to the progress thread, and back
 std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling, Network& network,
                                     double budget);
 
@@ -70,13 +71,22 @@ double compute_slowdown(double compute, double collective, double together);
 /// lose during an all-reduce.
 double message_slowdown(double compute_slowdown);
 
-/// Measures how fast the ranks read their input, all at once, from files in `folder`; all ranks call it. Rows
-/// (rank 0 only): `what` = storage, `bytes` of each rank, `seconds` on the slowest rank, for a block and for
-/// several megabytes.
-/// @param budget  time for one size, about [s]
-std::vector<Row> measure_storage(Transport& transport, const std::filesystem::path& folder, double budget);
+/// Measures how fast the ranks load their input, all at once, from files in `folder`; all ranks call it. Rows
+/// (rank 0 only):
+///
+/// storage              `bytes` of each rank, and the time of a load after a computation, on the slowest rank
+/// compute_beside_load  how much longer a computation takes if a load of `bytes` begins with it: the
+/// interrupts
+///                      and copies of a read take the rank's core. Mean over the ranks; not measured where no
+///                      load of some kilobytes fits into a computation
+///
+/// @param compute   a rank's computation, or its sleep
+/// @param computes  whether `compute` uses the core
+std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
+                                 const std::filesystem::path& folder, const std::function<void()>& compute,
+                                 bool computes);
 
-/// A disk that several ranks read at once: a read takes latency + ranks x bytes / bandwidth.
+/// A disk that several ranks read at once: a load takes latency + ranks x bytes / bandwidth.
 struct MeasuredStorage {
   BytesPerSecond bandwidth;  ///< of all ranks that share the disk
   Seconds latency;
@@ -85,5 +95,10 @@ struct MeasuredStorage {
 /// The storage of rows of measure_storage; none without such rows.
 /// @param sharing  ranks that the platform puts on one disk
 std::optional<MeasuredStorage> measured_storage(const Results& results, int sharing);
+
+/// Factor on compute while input loads, `data.compute_slowdown`, from rows of measure_storage; 1 without such
+/// rows. Of a load that takes L seconds beside a longer computation, compute loses the time x: the factor is
+/// L / (L - x).
+double load_slowdown(const Results& results);
 
 }  // namespace stepcast

@@ -23,6 +23,11 @@ TEST_CASE("quantile refuses what has no answer", "[report][errors]") {
   CHECK_THROWS_WITH(mean({}), "mean: no samples");
 }
 
+TEST_CASE("interrupted times do not count in their mean", "[report]") {
+  CHECK(uninterrupted_mean({1, 2, 3, 6, 40}) == Approx(3));
+  CHECK(uninterrupted_mean({5}) == 5);
+}
+
 TEST_CASE("the forecast interval of 0 .. 100 is 5, 50, 95", "[report]") {
   std::vector<double> draws;
   for (int i = 100; i >= 0; --i) draws.push_back(i);

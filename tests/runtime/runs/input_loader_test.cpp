@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <future>
+#include <thread>
 #include <vector>
 
 #include "../small_training.hpp"
@@ -34,6 +35,24 @@ TEST_CASE("loads end in the order in which they were started", "[runtime]") {
   }
   last.get_future().wait();
   CHECK(order == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("loads are pending until they have ended or were discarded", "[runtime]") {
+  const TemporaryFolder folder;
+  PollingPolicy polling;
+  InputLoader loader(folder.path(), 1 << 20, &polling);
+  std::promise<void> began, go;
+  loader.start(1, [&](std::exception_ptr) {
+    began.set_value();
+    go.get_future().wait();
+  });
+  began.get_future().wait();
+  for (int i = 0; i < 3; ++i) loader.start(1, [](std::exception_ptr) { FAIL("a discarded load was made"); });
+  CHECK(polling.pending_loads == 4);
+  loader.thread().discard();
+  CHECK(polling.pending_loads == 1);
+  go.set_value();
+  while (polling.pending_loads > 0) std::this_thread::yield();
 }
 
 TEST_CASE("workers that load their input end with the parameters of workers that do not", "[runtime]") {

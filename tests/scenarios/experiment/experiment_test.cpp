@@ -159,6 +159,16 @@ TEST_CASE("data are read from the storage of the platform", "[scenarios]") {
   CHECK(loaded.plan.workloads.at(0).input.value == 8 * 110e3);
 }
 
+TEST_CASE(
+    "compute beside loads is slower by data.compute_slowdown, without effect where loads are waited for",
+    "[scenarios]") {
+  CHECK(quick({"data={sample_size: 110 kB}"}).plan.load_slowdown == 1);
+  CHECK(quick({"data={sample_size: 110 kB, compute_slowdown: 1.2}"}).plan.load_slowdown == 1.2);
+  const auto waited = quick({"data={sample_size: 110 kB, prefetch: 0, compute_slowdown: 1.2}"});
+  CHECK(waited.plan.load_slowdown == 1);
+  CHECK(std::ranges::count(waited.plan.ineffective_keys, "data.compute_slowdown", &IneffectiveKey::key) == 1);
+}
+
 TEST_CASE("data cannot be loaded on a platform without storage", "[scenarios][errors]") {
   std::ifstream shipped(std::string(STEPCAST_SOURCE_DIR) + "/platforms/ethernet-cpu.yaml");
   const std::string text{std::istreambuf_iterator<char>(shipped), {}};

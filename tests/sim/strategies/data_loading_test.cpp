@@ -18,7 +18,8 @@ Platform with_storage() {
 }
 
 /// Seconds of a step of workers that load `bytes` each.
-double step_seconds(int workers, double bytes, int prefetch, bool fold) {
+/// @param slowdown  factor on compute while input loads
+double step_seconds(int workers, double bytes, int prefetch, bool fold, double slowdown = 1) {
   return number_from_child([=] {
     Run run(with_storage(), workers, three_layers({1e9}));
     run.workload.input = {bytes};
@@ -27,6 +28,7 @@ double step_seconds(int workers, double bytes, int prefetch, bool fold) {
     run.options.overlap = false;
     run.communication.all_reduce.algorithm = Algorithm::ring;
     run.load_data = true;
+    run.load_slowdown = slowdown;
     run.simulation.fold = fold ? Folding::always : Folding::never;
     return run.result().steps.at(2).seconds;
   });
@@ -53,6 +55,22 @@ TEST_CASE("a load that is shorter than the step hides behind it", "[sim]") {
 
 TEST_CASE("a load that is longer than the step sets its pace", "[sim]") {
   CHECK(step_seconds(8, 200e6, 1, true) == exactly(kLoad + 8 * 200e6 / 2e9));
+}
+
+TEST_CASE("compute is slower while input loads beside it", "[sim]") {
+  const double load = kLoad + 8 * 10e6 / 2e9, slowdown = 1.25;
+  REQUIRE(load < kCompute);
+  const double lost = load * (1 - 1 / slowdown);
+  for (const bool fold : {true, false})
+    CHECK(step_seconds(8, 10e6, 1, fold, slowdown) == exactly(kCompute + kUpdate + ring(8) + lost));
+}
+
+TEST_CASE("a load that is waited for slows no compute", "[sim]") {
+  CHECK(step_seconds(8, 10e6, 0, true, 1.25) == exactly(step_seconds(8, 10e6, 0, true)));
+}
+
+TEST_CASE("compute that is slower beside loads hides behind a longer load", "[sim]") {
+  CHECK(step_seconds(8, 200e6, 1, true, 1.25) == exactly(kLoad + 8 * 200e6 / 2e9));
 }
 
 }  // namespace stepcast::data_loading_test

@@ -1,8 +1,11 @@
 #include "validate/measure/link_benchmark.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <mutex>
+#include <thread>
 
 #include "../../runtime/ranks.hpp"
 
@@ -33,18 +36,54 @@ TEST_CASE("the storage of measured reads is latency + bytes of all ranks / bandw
   CHECK_FALSE(measured_storage({}, 3));
 }
 
-TEST_CASE("ranks measure their reads at once, by rising size", "[validate]") {
+TEST_CASE("compute beside loads is slower by the time that it loses while they last", "[validate]") {
+  Results results = reads({{4096, 1e-4}, {4e6, 10e-3}});
+  CHECK(load_slowdown(results) == 1);
+  Row row;
+  row.set("what", "compute_beside_load");
+  row.set("bytes", 4e6);
+  row.set("seconds", 2e-3);
+  results.rows.push_back(row);
+  CHECK(load_slowdown(results) == Approx(10.0 / 8));
+  results.rows.back().set("seconds", -1e-3);  // noise: compute was not slower
+  CHECK(load_slowdown(results) == 1);
+}
+
+namespace {
+
+/// Rows of two ranks whose computation sleeps.
+std::vector<Row> measured(double computation, bool computes) {
   std::vector<Row> rows;
+  std::array<PollingPolicy, 2> polling;
   run_ranks("memory", 2, [&](Transport& transport, Transport&) {
-    auto measured = measure_storage(transport, std::filesystem::temp_directory_path(), 0.01);
-    if (transport.is_rank_0()) rows = std::move(measured);
+    PollingPolicy& own = polling.at(transport.rank().index());
+    auto own_rows = measure_storage(
+        transport, own, std::filesystem::temp_directory_path(),
+        [=] { std::this_thread::sleep_for(std::chrono::duration<double>(computation)); }, computes);
+    CHECK(own.pending_loads == 0);
+    if (transport.is_rank_0()) rows = std::move(own_rows);
   });
-  REQUIRE(rows.size() == 4);
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("ranks measure their loads at once, by rising size", "[validate]") {
+  const std::vector<Row> rows = measured(1e-4, false);
+  REQUIRE(rows.size() == 5);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     CHECK(rows[i].text("what") == "storage");
     CHECK(rows[i].number("seconds").value_or(0) > 0);
     if (i > 0) CHECK(*rows[i].number("bytes") > *rows[i - 1].number("bytes"));
   }
+}
+
+TEST_CASE("ranks measure how much longer a computation takes beside a load that fits into it", "[validate]") {
+  const std::vector<Row> rows = measured(0.2, true);
+  REQUIRE(rows.size() == 6);
+  CHECK(rows.back().text("what") == "compute_beside_load");
+  CHECK(rows.back().number("bytes").value_or(0) >= 4096);
+  CHECK(load_slowdown({"", rows}) >= 1);
 }
 
 }  // namespace stepcast::storage_benchmark_test
