@@ -36,11 +36,11 @@ Instant cost_of_now() {
   return {wall[middle], cpu[middle]};
 }
 
-namespace {
-
 Instant between(const Instant& begin, const Instant& end) {
   return {end.wall - begin.wall, end.cpu - begin.cpu};
 }
+
+namespace {
 
 Instant later(const Instant& date, const Instant& by) {
   return {date.wall + by.wall, date.cpu + by.cpu};

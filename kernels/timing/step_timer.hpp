@@ -14,6 +14,9 @@ struct Instant {
 
 Instant now();
 
+/// The interval from `begin` to `end` on both clocks.
+Instant between(const Instant& begin, const Instant& end);
+
 /// Time that one call of `now` adds to an interval: the median of 1001 calls.
 Instant cost_of_now();
 

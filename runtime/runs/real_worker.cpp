@@ -1,6 +1,7 @@
 #include "runtime/runs/real_worker.hpp"
 
 #include <functional>
+#include <utility>
 
 #include "kernels/timing/step_timer.hpp"
 #include "runtime/collectives/rank_collectives.hpp"
@@ -83,6 +84,7 @@ Pending done() {
 }  // namespace
 
 Pending RealWorker::start_compute(Work pass, LayerRange layers) {
+  run_.loaded_bytes += std::exchange(loading_, 0);
   world_.device.compute(pass, layers);
   return done();
 }
@@ -103,6 +105,8 @@ Pending RealWorker::start_pause(Seconds duration) {
 Pending RealWorker::start_load(Bytes input) {
   if (world_.input == nullptr) return done();
   auto operation = std::make_shared<RealOperation>();
+  loading_ += input.value;
+  operation->on_waited = [this] { loading_ = 0; };
   // A run ends only when its loads have ended, so `completions` outlives the loads. This worker may be
   // destroyed before them.
   world_.input->start(static_cast<std::int64_t>(std::ceil(input.value)),

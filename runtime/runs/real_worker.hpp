@@ -63,6 +63,7 @@ struct RealRun {
   std::vector<double> step_ends;
   std::vector<double> compute_seconds;  ///< of each step
   WorkTime work_time;                   ///< of the whole run
+  double loaded_bytes = 0;              ///< input that was loaded beside compute
   Records records;
 };
 
@@ -108,6 +109,7 @@ class RealWorker : public Worker {
   const Role& plan_role_;
   RealRun run_;
   double marked_ = 0, computed_ = 0;
+  double loading_ = 0;  ///< bytes of loads that began after the last compute, and were not waited for
 };
 
 }  // namespace stepcast

@@ -119,7 +119,8 @@ std::unique_ptr<CoreSpeedProbe> make_core_speed_probe(const RankContext& run, Ba
 
 /// Measures the loads of input between training steps of a captured network, or between sleeps if the ranks
 /// captured no whole network.
-void time_loads(const RankContext& run, CapturedNetworks& networks) {
+/// @return time that a byte takes from compute, on no thread of the rank [s]
+double time_loads(const RankContext& run, CapturedNetworks& networks) {
   set_status(run.state, "measuring the storage");
   const bool computes = !networks.whole.empty();
   const auto compute = [&] {
@@ -129,8 +130,13 @@ void time_loads(const RankContext& run, CapturedNetworks& networks) {
     else
       sleep_until(now().wall + kSleepSeconds);
   };
-  for (const Row& row : measure_storage(run.transport, run.polling, run.folder, compute, computes))
+  double off_core = 0;
+  for (const Row& row : measure_storage(run.transport, run.polling, run.folder, compute, computes)) {
     append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
+    if (const auto seconds = row.number("off_core_seconds"))
+      off_core = std::max(0.0, *seconds / row.number("bytes").value_or(1));
+  }
+  return broadcast_from_rank_0(run.transport, off_core);
 }
 
 }  // namespace
@@ -148,7 +154,8 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
   }
   rank_calibrate(run, true);
   auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
-  if (std::ranges::count(validation.loads, true) > 0) time_loads(run, networks);
+  const bool loads = std::ranges::count(validation.loads, true) > 0;
+  const double load_seconds = loads ? time_loads(run, networks) : 0;
   wait_for_stage(run.control, run.state, 1);
   SleepOrShardDevices devices(run, *backend, validation, options, std::move(networks.shards));
   PointRuns runs(
@@ -157,6 +164,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
        .device = [&devices](std::size_t index,
                             const Experiment& experiment) { return devices.device(index, experiment); },
        .speed = speed.get(),
+       .load_seconds = load_seconds,
        .networks = std::move(networks.whole)});
   runs.run_all();
   learn_all({run, *backend, runs.collective_thread(), runs.messages(), runs.completions(), runs.last_run()},

@@ -223,16 +223,16 @@ class StorageBenchmark {
     return repeats;
   }
 
-  /// Time of a computation [s]. @param bytes  of a load that begins with it; 0: none
-  double computation(std::int64_t bytes) {
+  /// Time of a computation. @param bytes  of a load that begins with it; 0: none
+  Instant computation(std::int64_t bytes) {
     barrier(transport_);
     const ComputeScope computing(&polling_);
     const Instant begin = now();
     if (bytes > 0) start(bytes);
     compute_();
-    const double seconds = now().wall - begin.wall;
+    const Instant time = between(begin, now());
     if (bytes > 0) wait();
-    return seconds;
+    return time;
   }
 
  private:
@@ -269,16 +269,19 @@ std::int64_t load_within(Transport& transport, const std::vector<Row>& waited, d
 /// Mean time by which a load makes a computation longer, over the ranks and over pairs of computations, one
 /// with a load and one without.
 Row beside_load(Transport& transport, StorageBenchmark& benchmark, std::int64_t bytes, int pairs) {
-  std::vector<double> longer;
+  std::vector<double> longer, off_core;
   for (int i = 0; i < pairs; ++i) {
     const bool loads_first = i % 2 == 0;
-    const double first = benchmark.computation(loads_first ? bytes : 0);
-    const double second = benchmark.computation(loads_first ? 0 : bytes);
-    longer.push_back(loads_first ? first - second : second - first);
+    const Instant first = benchmark.computation(loads_first ? bytes : 0);
+    const Instant second = benchmark.computation(loads_first ? 0 : bytes);
+    const Instant more = loads_first ? between(second, first) : between(first, second);
+    longer.push_back(more.wall);
+    off_core.push_back(more.wall - more.cpu);
   }
   std::vector<double> all;
   for (const auto& rank : gather_on_rank_0(transport, longer))
     all.insert(all.end(), rank.begin(), rank.end());
+  const auto off_core_of_ranks = gather_on_rank_0(transport, {mean(off_core)});
   Row row;
   if (!transport.is_rank_0()) return row;
   row.set("what", std::string("compute_beside_load"));
@@ -287,6 +290,9 @@ Row beside_load(Transport& transport, StorageBenchmark& benchmark, std::int64_t 
   row.set("low", quantile(all, 0.25));
   row.set("high", quantile(all, 0.75));
   row.set("repeats", static_cast<std::int64_t>(all.size()));
+  double sum = 0;
+  for (const auto& rank : off_core_of_ranks) sum += rank.front();
+  row.set("off_core_seconds", sum / static_cast<double>(off_core_of_ranks.size()));
   return row;
 }
 
@@ -305,7 +311,7 @@ std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
   }
   if (!computes) return rows;
   std::vector<double> alone;
-  for (int i = 0; i < 5; ++i) alone.push_back(benchmark.computation(0));
+  for (int i = 0; i < 5; ++i) alone.push_back(benchmark.computation(0).wall);
   const double computation = broadcast_from_rank_0(transport, median_of(alone));
   const std::int64_t bytes = load_within(transport, rows, computation);
   if (bytes == 0) return rows;
