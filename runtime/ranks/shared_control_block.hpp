@@ -21,6 +21,7 @@ struct RankState {
   /// Heartbeat of the thread that executes collectives; 0: none runs.
   std::atomic<std::uint64_t> collectives_heartbeat;
   std::atomic<std::uint64_t> messages_heartbeat;  ///< of the thread that carries messages; 0: none runs
+  std::atomic<std::uint64_t> input_heartbeat;     ///< of the thread that loads input; 0: none runs
   /// Stage that the rank waits for or last waited for; 0: none.
   std::atomic<std::uint32_t> waiting_for_stage;
   std::atomic<int> finished;  ///< 1: the rank reached its end

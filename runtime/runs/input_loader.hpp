@@ -44,9 +44,11 @@ class RankInput {
 /// prefetch does.
 class InputLoader {
  public:
-  /// @param polling  policy of the rank's core; null: no thread polls by it
-  InputLoader(const std::filesystem::path& folder, std::int64_t largest, PollingPolicy* polling = nullptr)
-      : file_(folder, largest), polling_(polling) {}
+  /// @param polling    policy of the rank's core; null: no thread polls by it
+  /// @param heartbeat  of the thread, as in ProgressThread; may be null
+  InputLoader(const std::filesystem::path& folder, std::int64_t largest, PollingPolicy* polling = nullptr,
+              std::atomic<std::uint64_t>* heartbeat = nullptr)
+      : file_(folder, largest), polling_(polling), thread_(heartbeat) {}
 
   /// @param loaded  called on the loader's thread when the bytes are read; null, or the error
   void start(std::int64_t bytes, std::function<void(std::exception_ptr)> loaded);

@@ -94,7 +94,8 @@ void PointRuns::open_input() {
     for (const Workload& one : point->experiment.plan.workloads) largest = std::max(largest, one.input.value);
   }
   if (largest > 0)
-    input_ = std::make_unique<InputLoader>(run_.folder, static_cast<std::int64_t>(largest), &run_.polling);
+    input_ = std::make_unique<InputLoader>(run_.folder, static_cast<std::int64_t>(largest), &run_.polling,
+                                           &run_.state.input_heartbeat);
 }
 
 void PointRuns::run_all() {

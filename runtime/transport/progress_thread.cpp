@@ -86,6 +86,12 @@ Pending CompletionQueue::next() {
   return operation;
 }
 
+void CompletionQueue::await_next() {
+  Pending finished;
+  while (finished == nullptr) finished = next();
+  if (finished->error) std::rethrow_exception(finished->error);
+}
+
 ProgressThread::ProgressThread(std::atomic<std::uint64_t>* heartbeat, PollingPolicy* polling)
     : heartbeat_(heartbeat), polling_(polling), thread_([this] { run(); }) {}
 

@@ -101,6 +101,8 @@ class CompletionQueue {
   void post(Pending operation);
   /// Waits for the next finished operation. Returns null after one second without any.
   Pending next();
+  /// Waits for the next finished operation, however long it takes, and throws its error if it has one.
+  void await_next();
 
  private:
   bool wait(std::unique_lock<std::mutex>& lock);

@@ -25,12 +25,12 @@ constexpr MessageTag kExchangeTag{1};
 
 class ServerExchange {
  public:
-  ServerExchange(Transport& messages, PollingPolicy& polling, std::atomic<std::uint64_t>& heartbeat)
+  ServerExchange(Transport& messages, PollingPolicy& polling, RankState& state)
       : polling_(polling),
-        heartbeat_(heartbeat),
+        heartbeat_(state.heartbeat),
         rank_(messages.rank()),
         completions_(&polling, [&messages] { messages.wake_to_poll(); }),
-        messages_(messages) {
+        messages_(messages, &state.messages_heartbeat) {
     messages_.begin_run(1, completions_);
   }
   ServerExchange(const ServerExchange&) = delete;
@@ -79,7 +79,7 @@ std::vector<Row> time_program_messages(const RankContext& run, Network& network,
   const auto elements = static_cast<std::size_t>(all.elements);
   // What a server receives and sends. A worker receives into its gradients, so that it keeps its parameters.
   std::vector<float> update(elements), center(elements);
-  ServerExchange exchange(*run.message_transport, run.polling, run.state.heartbeat);
+  ServerExchange exchange(*run.message_transport, run.polling, run.state);
   std::vector<Row> rows;
   for (const std::size_t size : std::set<std::size_t>{64, elements / 64, elements / 8, elements}) {
     if (size == 0 || size > elements) continue;
@@ -109,11 +109,27 @@ std::vector<Row> time_program_messages(const RankContext& run, Network& network,
   return rows;
 }
 
-void InStepAllReduceTimes::all_reduce(Transport& transport, std::span<float> summed) {
+InStepAllReduceTimes::InStepAllReduceTimes(Transport& transport, PollingPolicy& polling)
+    : transport_(transport),
+      polling_(polling),
+      completions_(&polling, [&transport] { transport.wake_to_poll(); }),
+      thread_(nullptr, &polling) {}
+
+void InStepAllReduceTimes::all_reduce(std::span<float> summed) {
   const auto elements = static_cast<std::int64_t>(summed.size());
-  const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value, elements);
+  const auto rounds = rounds_of(ring_all_reduce({transport_.ranks(), 1}), transport_.rank().value, elements);
+  const ComputeScope computing(&polling_);
   const Instant begin = now();
-  execute_rounds(transport, rounds, summed.data());
+  thread_.submit([&] {
+    auto operation = std::make_shared<Operation>();
+    try {
+      execute_rounds(transport_, rounds, summed.data());
+    } catch (...) {
+      operation->error = std::current_exception();
+    }
+    completions_.post(std::move(operation));
+  });
+  completions_.await_next();
   pending_.emplace_back(elements, now().wall - begin.wall);
 }
 
@@ -124,10 +140,10 @@ void InStepAllReduceTimes::accept_pending(bool counts) {
   pending_.clear();
 }
 
-std::vector<Row> InStepAllReduceTimes::rows(Transport& transport) const {
+std::vector<Row> InStepAllReduceTimes::rows() const {
   std::vector<Row> rows;
   for (const auto& [elements, own] : seconds_) {
-    const auto ranks = gather_on_rank_0(transport, own);
+    const auto ranks = gather_on_rank_0(transport_, own);
     if (ranks.empty()) continue;
     std::vector<double> seconds = ranks.front();
     for (const std::vector<double>& rank : ranks) {

@@ -12,6 +12,7 @@
 #include "models/network/model.hpp"
 #include "report/results/results.hpp"
 #include "runtime/ranks/cluster.hpp"
+#include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/transport.hpp"
 #include "strategies/plan/plan.hpp"
 
@@ -27,24 +28,31 @@ namespace stepcast {
 std::vector<Row> time_program_messages(const RankContext& run, Network& network,
                                        const std::function<void()>& progress);
 
-/// Times of all-reduces inside training steps. They differ from the times of many all-reduces in a row: one
-/// rank has slept until the other arrived, and the caches hold what the passes left.
+/// Times of all-reduces inside training steps, made by a progress thread while the program waits, as in a
+/// real run. They differ from the times of many all-reduces in a row: one rank has slept until the other
+/// arrived, and the caches hold what the passes left.
 class InStepAllReduceTimes {
  public:
+  InStepAllReduceTimes(Transport& transport, PollingPolicy& polling);
+
   /// Sums the values over all ranks by a ring, and keeps the time as pending.
-  void all_reduce(Transport& transport, std::span<float> values);
+  void all_reduce(std::span<float> values);
 
   /// Accepts or drops the times that were taken since the last call.
   void accept_pending(bool accepts);
 
   /// One row of measured links for each message size, on rank 0; all ranks call it. An all-reduce counts from
   /// the arrival of the last rank, so its time is the shortest of all ranks.
-  std::vector<Row> rows(Transport& transport) const;
+  std::vector<Row> rows() const;
 
  private:
+  Transport& transport_;
+  PollingPolicy& polling_;
   std::map<std::int64_t, std::vector<double>> seconds_;  ///< accepted times, by number of elements
   /// Elements and seconds, neither accepted nor dropped.
   std::vector<std::pair<std::int64_t, double>> pending_;
+  CompletionQueue completions_;
+  ProgressThread thread_;  // declared last: it uses the other members
 };
 
 /// CPU time that a message costs the core of the sending rank, and also the core of the receiving rank:

@@ -51,9 +51,9 @@ CaptureOptions capture_options(const CaptureShared& shared, const NetworkVariant
   if (options.sleep) return capturing;
   capturing.max_over_ranks = [&shared](double own) { return worst_disturbance(shared, own); };
   if (variant.exchanges)
-    capturing.exchange.before_update = [&run = shared.run, &sums = shared.sums](Network& network) {
+    capturing.exchange.before_update = [&sums = shared.sums](Network& network) {
       const ParameterView& all = network.all_parameters();
-      sums.all_reduce(run.transport, {all.gradient, all.elements});
+      sums.all_reduce({all.gradient, all.elements});
     };
   return capturing;
 }
@@ -62,9 +62,7 @@ CaptureOptions capture_options(const CaptureShared& shared, const NetworkVariant
 /// evict a pass's data from the caches. Without them with --sleep.
 StepExchange sums_within_passes(const CaptureShared& shared) {
   if (shared.options.sleep) return {};
-  return {.within_pass = [&run = shared.run, &sums = shared.sums](std::span<float> summed) {
-    sums.all_reduce(run.transport, summed);
-  }};
+  return {.within_pass = [&sums = shared.sums](std::span<float> summed) { sums.all_reduce(summed); }};
 }
 
 const Model& model_of(const NetworkVariant& variant, Library& library) {
@@ -247,12 +245,12 @@ void join_ranks(const std::filesystem::path& file, int ranks, double array, Libr
 CapturedNetworks capture_traces(const RankContext& run, const Validation& validation,
                                 const ValidationOptions& options, const CapturePlace& place) {
   const std::set<NetworkVariant> variants(validation.variants.begin(), validation.variants.end());
-  InStepAllReduceTimes sums;
+  InStepAllReduceTimes sums(run.transport, run.polling);
   const CaptureShared shared{run, validation, options, place, sums};
   std::vector<CaptureJob> all = whole_networks(shared, variants);
   add_shards(shared, all);
   capture_interleaved(run, place.speed, all);
-  for (const Row& row : sums.rows(run.transport))
+  for (const Row& row : sums.rows())
     append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
   std::vector<std::unique_ptr<Network>> captured;
   for (const CaptureJob& one : all) captured.push_back(write_trace(run, one));

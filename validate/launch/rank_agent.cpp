@@ -181,9 +181,9 @@ class RankAgent {
     const bool died = exited && !finished_;
     const int process = died ? kDiedElsewhere : is_stopped(state.process.load()) ? kStoppedElsewhere : 0;
     const std::string text =
-        fmt::format("{} {} {} {} {} {} {}", state.heartbeat.load(), state.collectives_heartbeat.load(),
-                    state.messages_heartbeat.load(), state.waiting_for_stage.load(), finished_ ? 1 : 0,
-                    process, state.status);
+        fmt::format("{} {} {} {} {} {} {} {}", state.heartbeat.load(), state.collectives_heartbeat.load(),
+                    state.messages_heartbeat.load(), state.input_heartbeat.load(),
+                    state.waiting_for_stage.load(), finished_ ? 1 : 0, process, state.status);
     send_files("");
     send_files("store/");
     send({Frame::state, "", text});

@@ -96,7 +96,7 @@ double HeartbeatMonitor::silence(RankId rank, Clock::time_point now) {
   const RankState& state = control_.rank(rank);
   if (state.finished.load() != 0) return 0;
   const std::uint64_t heartbeats[] = {state.heartbeat.load(), state.collectives_heartbeat.load(),
-                                      state.messages_heartbeat.load()};
+                                      state.messages_heartbeat.load(), state.input_heartbeat.load()};
   double longest = 0;
   for (std::size_t thread = 0; thread < std::size(heartbeats); ++thread) {
     LastBeat& seen = last_beats_[rank][thread];

@@ -57,7 +57,7 @@ class HeartbeatMonitor {
   const SharedControlBlock& control_;
   double heartbeat_;
   Clock::time_point last_check_ = Clock::now();
-  IdTable<RankId, std::array<LastBeat, 3>> last_beats_;  ///< per rank, for its three threads
+  IdTable<RankId, std::array<LastBeat, 4>> last_beats_;  ///< per rank, for its four threads
 };
 
 /// The network of child processes.

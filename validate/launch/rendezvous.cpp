@@ -74,17 +74,18 @@ int listening_socket(const BindAddress& bind, int& port) {
 /// Reads RankState as an agent sends it. @return false for other text
 bool read_state(const std::string& text, RankState& state) {
   std::istringstream words(text);
-  std::uint64_t beats[3] = {};
+  std::uint64_t beats[4] = {};
   std::uint32_t stage = 0;
   int finished = 0, process = 0;
   std::string status;
-  if (!(words >> beats[0] >> beats[1] >> beats[2] >> stage >> finished >> process)) return false;
+  if (!(words >> beats[0] >> beats[1] >> beats[2] >> beats[3] >> stage >> finished >> process)) return false;
   std::getline(words >> std::ws, status);
   status.resize(std::min(status.size(), sizeof state.status - 1));
   std::memcpy(state.status, status.c_str(), status.size() + 1);
   state.heartbeat.store(beats[0]);
   state.collectives_heartbeat.store(beats[1]);
   state.messages_heartbeat.store(beats[2]);
+  state.input_heartbeat.store(beats[3]);
   state.waiting_for_stage.store(stage);
   state.finished.store(finished);
   if (process > 0 || process < kStoppedElsewhere) return false;

@@ -140,7 +140,7 @@ std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling
                                         completions.post(std::make_shared<Operation>());
                                       });
                                     },
-                                    [&completions] { completions.next(); }};
+                                    [&completions] { completions.await_next(); }};
   const auto both = [&] {
     background.submit(sum);
     compute();

@@ -215,7 +215,7 @@ class StorageBenchmark {
       barrier(transport_);
       const Instant begin = now();
       start(bytes);
-      wait();
+      completions_.await_next();
       const double slowest = max_over_ranks(transport_, now().wall - begin.wall);
       if (transport_.is_rank_0()) repeats.seconds.push_back(slowest);
     }
@@ -231,7 +231,7 @@ class StorageBenchmark {
     if (bytes > 0) start(bytes);
     compute_();
     const Instant time = between(begin, now());
-    if (bytes > 0) wait();
+    if (bytes > 0) completions_.await_next();
     return time;
   }
 
@@ -242,12 +242,6 @@ class StorageBenchmark {
       operation->error = std::move(error);
       completions_.post(operation);
     });
-  }
-
-  void wait() {
-    Pending loaded;
-    while (loaded == nullptr) loaded = completions_.next();
-    if (loaded->error) std::rethrow_exception(loaded->error);
   }
 
   Transport& transport_;

@@ -61,6 +61,19 @@ TEST_CASE("the message thread does not poll while a collective is pending", "[va
 
 namespace stepcast::progress_thread_test {
 
+TEST_CASE("a program waits for an operation that takes longer than a second, and gets its error",
+          "[validate][transport][faults]") {
+  CompletionQueue completions;
+  const auto operation = std::make_shared<Operation>();
+  operation->error = std::make_exception_ptr(std::runtime_error("too slow"));
+  ProgressThread thread;
+  thread.submit([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    completions.post(operation);
+  });
+  CHECK_THROWS_WITH(completions.await_next(), "too slow");
+}
+
 TEST_CASE("discarded work never runs, and what has begun is waited for", "[validate][transport][faults]") {
   PollingPolicy polling;
   std::atomic<int> ran = 0;

@@ -52,15 +52,15 @@ TEST_CASE("a dead rank is named with its status, even as a zombie process", "[va
 }
 
 TEST_CASE("a rank hangs if one of its threads has no heartbeat within the timeout", "[validate][faults]") {
-  const auto thread =
-      GENERATE(&RankState::heartbeat, &RankState::collectives_heartbeat, &RankState::messages_heartbeat);
+  const auto thread = GENERATE(&RankState::heartbeat, &RankState::collectives_heartbeat,
+                               &RankState::messages_heartbeat, &RankState::input_heartbeat);
   Scene scene;
   RankState& rank = scene.control->rank(RankId{1});
   (rank.*thread) = 1;
   HeartbeatMonitor monitor(*scene.control, 1e-9);
   monitor.check();  // sees the first heartbeats
-  for (const auto other :
-       {&RankState::heartbeat, &RankState::collectives_heartbeat, &RankState::messages_heartbeat}) {
+  for (const auto other : {&RankState::heartbeat, &RankState::collectives_heartbeat,
+                           &RankState::messages_heartbeat, &RankState::input_heartbeat}) {
     scene.control->rank(RankId{0}).*other = 2;
     if (other != thread) rank.*other = 2;
   }
