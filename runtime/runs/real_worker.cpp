@@ -85,6 +85,7 @@ Pending done() {
 
 Pending RealWorker::start_compute(Work pass, LayerRange layers) {
   run_.loaded_bytes += std::exchange(loading_, 0);
+  ++passes_;
   world_.device.compute(pass, layers);
   return done();
 }
@@ -106,7 +107,9 @@ Pending RealWorker::start_load(Bytes input) {
   if (world_.input == nullptr) return done();
   auto operation = std::make_shared<RealOperation>();
   loading_ += input.value;
-  operation->on_waited = [this] { loading_ = 0; };
+  operation->on_waited = [this, bytes = input.value, begun = passes_] {
+    if (passes_ == begun) loading_ -= bytes;
+  };
   // A run ends only when its loads have ended, so `completions` outlives the loads. This worker may be
   // destroyed before them.
   world_.input->start(static_cast<std::int64_t>(std::ceil(input.value)),

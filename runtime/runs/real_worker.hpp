@@ -109,7 +109,8 @@ class RealWorker : public Worker {
   const Role& plan_role_;
   RealRun run_;
   double marked_ = 0, computed_ = 0;
-  double loading_ = 0;  ///< bytes of loads that began after the last compute, and were not waited for
+  double loading_ = 0;       ///< bytes of loads that began after the last pass, and were not waited for
+  std::int64_t passes_ = 0;  ///< started so far
 };
 
 }  // namespace stepcast

@@ -1,6 +1,7 @@
 #include "validate/measure/link_benchmark.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <map>
 
@@ -251,13 +252,15 @@ class StorageBenchmark {
   InputLoader loader_;  // declared last: its thread uses the other members
 };
 
-/// The largest of kLoads that is loaded within 3/4 of a computation; 0: none. The same on all ranks.
+/// The most bytes, in whole MiB, that a rank loads within 3/4 of a computation; 0: less than one. The same on
+/// all ranks.
 std::int64_t load_within(Transport& transport, const std::vector<Row>& waited, double computation) {
-  std::int64_t largest = 0;
-  for (const Row& row : waited) {
-    if (row.number("seconds") < 0.75 * computation) largest = static_cast<std::int64_t>(*row.number("bytes"));
-  }
-  return static_cast<std::int64_t>(broadcast_from_rank_0(transport, static_cast<double>(largest)));
+  constexpr double kMebibyte = 1 << 20;
+  const auto storage = measured_storage({"", waited}, 1);
+  const double bytes = storage ? (0.75 * computation - storage->latency.value) * storage->bandwidth.value : 0;
+  const double most = static_cast<double>(std::ranges::max(kLoads));
+  const double whole = kMebibyte * std::floor(std::clamp(bytes, 0.0, most) / kMebibyte);
+  return static_cast<std::int64_t>(broadcast_from_rank_0(transport, whole));
 }
 
 /// Mean time by which a load makes a computation longer, over the ranks and over pairs of computations, one
@@ -330,14 +333,12 @@ std::optional<MeasuredStorage> measured_storage(const Results& results, int shar
 }
 
 double load_slowdown(const Results& results) {
-  for (const Row& beside : results.rows) {
-    if (beside.text("what") != "compute_beside_load") continue;
-    for (const Row& load : results.rows) {
-      if (load.text("what") != "storage" || load.number("bytes") != beside.number("bytes")) continue;
-      const double longer = beside.number("seconds").value_or(0),
-                   load_time = load.number("seconds").value_or(0);
-      return compute_slowdown(load_time, load_time, load_time + longer);
-    }
+  const auto storage = measured_storage(results, 1);
+  for (const Row& row : results.rows) {
+    if (!storage || row.text("what") != "compute_beside_load") continue;
+    const Bytes bytes{row.number("bytes").value_or(0)};
+    const double load = (storage->latency + bytes / storage->bandwidth).value;
+    return compute_slowdown(load, load, load + row.number("seconds").value_or(0));
   }
   return 1;
 }

@@ -78,7 +78,7 @@ double message_slowdown(double compute_slowdown);
 /// compute_beside_load  how much longer a computation takes if a load of `bytes` begins with it: the
 /// interrupts
 ///                      and copies of a read take the rank's core. Mean over the ranks; not measured where no
-///                      load of some kilobytes fits into a computation. `off_core_seconds`: the part of it in
+///                      load of a mebibyte fits into a computation. `off_core_seconds`: the part of it in
 ///                      which no thread of the rank had the core
 ///
 /// @param compute   a rank's computation, or its sleep
