@@ -74,12 +74,11 @@ double message_slowdown(double compute_slowdown);
 /// Measures how fast the ranks load their input, all at once, from files in `folder`; all ranks call it. Rows
 /// (rank 0 only):
 ///
-/// storage              `bytes` of each rank, and the time of a load after a computation, on the slowest rank
-/// compute_beside_load  how much longer a computation takes if a load of `bytes` begins with it: the
-/// interrupts
-///                      and copies of a read take the rank's core. Mean over the ranks; not measured where no
-///                      load of a mebibyte fits into a computation. `off_core_seconds`: the part of it in
-///                      which no thread of the rank had the core
+/// storage              `bytes` of each rank; time of a load after a computation, on the slowest rank
+/// compute_beside_load  time by which a load of `bytes` makes a computation longer, mean over the ranks:
+///                      interrupts and copies of a read take the rank's core. `off_core_seconds` is the part
+///                      of it in which no thread of the rank had the core. Without this row, no load of a
+///                      mebibyte fits into a computation
 ///
 /// @param compute   a rank's computation, or its sleep
 /// @param computes  whether `compute` uses the core
