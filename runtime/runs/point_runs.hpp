@@ -54,7 +54,7 @@ struct RunResources {
   std::function<CollectiveBackend(const Plan&)> make_collective_backend = {};
   DevicePayloads* device_payloads = nullptr;  ///< RealWorld::device_payloads; it outlives the runs
   CoreSpeedProbe* speed = nullptr;            ///< probed before each run; null: not measured
-  double load_seconds = 0;  ///< time that a byte of input takes from compute, on no thread of the rank [s]
+  double off_core_seconds_per_byte = 0;  ///< of compute, in which no thread of the rank runs: input loads
   /// Networks of `backend` that exist already and go on to be used.
   std::map<NetworkVariant, std::unique_ptr<Network>> networks = {};
   std::function<void(std::exception_ptr)> on_failure = {};  ///< RealWorld::on_failure

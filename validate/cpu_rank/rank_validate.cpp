@@ -18,12 +18,6 @@
 #include "validate/measure/link_benchmark.hpp"
 
 namespace stepcast {
-namespace {
-
-constexpr double kSleepSeconds = 0.02;  // before a load, if no network computes
-
-}  // namespace
-
 void rank_calibrate(const RankContext& run, bool quick) {
   LinkBenchmarkOptions options;
   options.table_only = quick;
@@ -117,6 +111,8 @@ std::unique_ptr<CoreSpeedProbe> make_core_speed_probe(const RankContext& run, Ba
   });
 }
 
+constexpr double kSleepSeconds = 0.02;  // before a load, if no network computes
+
 /// Measures the loads of input between training steps of a captured network, or between sleeps if the ranks
 /// captured no whole network.
 /// @return time that a byte takes from compute, on no thread of the rank [s]
@@ -130,8 +126,14 @@ double time_loads(const RankContext& run, CapturedNetworks& networks) {
     else
       sleep_until(now().wall + kSleepSeconds);
   };
+  std::vector<Row> rows = measure_storage(run.transport, run.polling, run.folder, compute);
+  if (computes) {
+    const std::vector<Row> beside =
+        measure_compute_beside_load(run.transport, run.polling, run.folder, compute, rows);
+    rows.insert(rows.end(), beside.begin(), beside.end());
+  }
   double off_core = 0;
-  for (const Row& row : measure_storage(run.transport, run.polling, run.folder, compute, computes)) {
+  for (const Row& row : rows) {
     append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
     if (const auto seconds = row.number("off_core_seconds"))
       off_core = std::max(0.0, *seconds / row.number("bytes").value_or(1));
@@ -155,7 +157,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
   rank_calibrate(run, true);
   auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
   const bool loads = std::ranges::count(validation.loads, true) > 0;
-  const double load_seconds = loads ? time_loads(run, networks) : 0;
+  const double off_core_seconds_per_byte = loads ? time_loads(run, networks) : 0;
   wait_for_stage(run.control, run.state, 1);
   SleepOrShardDevices devices(run, *backend, validation, options, std::move(networks.shards));
   PointRuns runs(
@@ -164,7 +166,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
        .device = [&devices](std::size_t index,
                             const Experiment& experiment) { return devices.device(index, experiment); },
        .speed = speed.get(),
-       .load_seconds = load_seconds,
+       .off_core_seconds_per_byte = off_core_seconds_per_byte,
        .networks = std::move(networks.whole)});
   runs.run_all();
   learn_all({run, *backend, runs.collective_thread(), runs.messages(), runs.completions(), runs.last_run()},

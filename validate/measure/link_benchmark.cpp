@@ -207,21 +207,19 @@ class StorageBenchmark {
         completions_(&polling),
         loader_(folder, std::ranges::max(kLoads), &polling) {}
 
-  /// Time of a load that all ranks begin together after a computation, on the slowest rank; filled on rank 0.
-  Repeats waited_loads(std::int64_t bytes) {
+  /// Times of loads that all ranks begin together after a computation, on the slowest rank [s].
+  std::vector<double> waited_loads(std::int64_t bytes) {
     const ComputeScope computing(&polling_);
-    Repeats repeats;
+    std::vector<double> seconds;
     for (int i = 0; i < kLoadRepeats; ++i) {
       compute_();
       barrier(transport_);
       const Instant begin = now();
       start(bytes);
       completions_.await_next();
-      const double slowest = max_over_ranks(transport_, now().wall - begin.wall);
-      if (transport_.is_rank_0()) repeats.seconds.push_back(slowest);
+      seconds.push_back(max_over_ranks(transport_, now().wall - begin.wall));
     }
-    repeats.stolen.assign(repeats.seconds.size(), 0);
-    return repeats;
+    return seconds;
   }
 
   /// Time of a computation. @param bytes  of a load that begins with it; 0: none
@@ -263,9 +261,50 @@ std::int64_t load_within(Transport& transport, const std::vector<Row>& waited, d
   return static_cast<std::int64_t>(broadcast_from_rank_0(transport, whole));
 }
 
-/// Mean time by which a load makes a computation longer, over the ranks and over pairs of computations, one
-/// with a load and one without.
-Row beside_load(Transport& transport, StorageBenchmark& benchmark, std::int64_t bytes, int pairs) {
+Row load_row(const char* what, std::int64_t bytes, double seconds, const std::vector<double>& samples) {
+  Row row;
+  row.set("what", std::string(what));
+  row.set("bytes", static_cast<double>(bytes));
+  row.set("seconds", seconds);
+  row.set("low", quantile(samples, 0.25));
+  row.set("high", quantile(samples, 0.75));
+  row.set("repeats", static_cast<std::int64_t>(samples.size()));
+  return row;
+}
+
+/// The samples of all ranks, on rank 0.
+std::vector<double> of_all_ranks(Transport& transport, const std::vector<double>& own) {
+  std::vector<double> all;
+  for (const auto& rank : gather_on_rank_0(transport, own)) all.insert(all.end(), rank.begin(), rank.end());
+  return all;
+}
+
+}  // namespace
+
+std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
+                                 const std::filesystem::path& folder, const std::function<void()>& compute) {
+  StorageBenchmark benchmark(transport, polling, folder, compute);
+  std::vector<Row> rows;
+  for (const std::int64_t bytes : kLoads) {
+    const std::vector<double> seconds = benchmark.waited_loads(bytes);
+    if (transport.is_rank_0())
+      rows.push_back(load_row("storage", bytes, uninterrupted_mean(seconds), seconds));
+  }
+  return rows;
+}
+
+std::vector<Row> measure_compute_beside_load(Transport& transport, PollingPolicy& polling,
+                                             const std::filesystem::path& folder,
+                                             const std::function<void()>& compute,
+                                             const std::vector<Row>& storage) {
+  StorageBenchmark benchmark(transport, polling, folder, compute);
+  std::vector<double> alone;
+  for (int i = 0; i < 5; ++i) alone.push_back(benchmark.computation(0).wall);
+  const double computation = broadcast_from_rank_0(transport, median_of(alone));
+  const std::int64_t bytes = load_within(transport, storage, computation);
+  if (bytes == 0) return {};
+  const int pairs =
+      std::clamp(static_cast<int>(kLoadPairsSeconds / (2 * computation)), kFewestLoadPairs, kMostLoadPairs);
   std::vector<double> longer, off_core;
   for (int i = 0; i < pairs; ++i) {
     const bool loads_first = i % 2 == 0;
@@ -275,48 +314,12 @@ Row beside_load(Transport& transport, StorageBenchmark& benchmark, std::int64_t 
     longer.push_back(more.wall);
     off_core.push_back(more.wall - more.cpu);
   }
-  std::vector<double> all;
-  for (const auto& rank : gather_on_rank_0(transport, longer))
-    all.insert(all.end(), rank.begin(), rank.end());
-  const auto off_core_of_ranks = gather_on_rank_0(transport, {mean(off_core)});
-  Row row;
-  if (!transport.is_rank_0()) return row;
-  row.set("what", std::string("compute_beside_load"));
-  row.set("bytes", static_cast<double>(bytes));
-  row.set("seconds", mean(all));
-  row.set("low", quantile(all, 0.25));
-  row.set("high", quantile(all, 0.75));
-  row.set("repeats", static_cast<std::int64_t>(all.size()));
-  double sum = 0;
-  for (const auto& rank : off_core_of_ranks) sum += rank.front();
-  row.set("off_core_seconds", sum / static_cast<double>(off_core_of_ranks.size()));
-  return row;
-}
-
-}  // namespace
-
-std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
-                                 const std::filesystem::path& folder, const std::function<void()>& compute,
-                                 bool computes) {
-  StorageBenchmark benchmark(transport, polling, folder, compute);
-  std::vector<Row> rows;
-  for (const std::int64_t bytes : kLoads) {
-    const Repeats repeats = benchmark.waited_loads(bytes);
-    if (!transport.is_rank_0()) continue;
-    rows.push_back(link_row("storage", "", static_cast<double>(bytes), repeats));
-    rows.back().set("seconds", uninterrupted_mean(repeats.seconds));
-  }
-  if (!computes) return rows;
-  std::vector<double> alone;
-  for (int i = 0; i < 5; ++i) alone.push_back(benchmark.computation(0).wall);
-  const double computation = broadcast_from_rank_0(transport, median_of(alone));
-  const std::int64_t bytes = load_within(transport, rows, computation);
-  if (bytes == 0) return rows;
-  const int pairs =
-      std::clamp(static_cast<int>(kLoadPairsSeconds / (2 * computation)), kFewestLoadPairs, kMostLoadPairs);
-  const Row row = beside_load(transport, benchmark, bytes, pairs);
-  if (transport.is_rank_0()) rows.push_back(row);
-  return rows;
+  longer = of_all_ranks(transport, longer);
+  off_core = of_all_ranks(transport, off_core);
+  if (!transport.is_rank_0()) return {};
+  Row row = load_row("compute_beside_load", bytes, mean(longer), longer);
+  row.set("off_core_seconds", mean(off_core));
+  return {row};
 }
 
 std::optional<MeasuredStorage> measured_storage(const Results& results, int sharing) {

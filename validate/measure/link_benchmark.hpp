@@ -72,19 +72,21 @@ double compute_slowdown(double compute, double collective, double together);
 double message_slowdown(double compute_slowdown);
 
 /// Measures how fast the ranks load their input, all at once, from files in `folder`; all ranks call it. Rows
-/// (rank 0 only):
-///
-/// storage              `bytes` of each rank; time of a load after a computation, on the slowest rank
-/// compute_beside_load  time by which a load of `bytes` makes a computation longer, mean over the ranks:
-///                      interrupts and copies of a read take the rank's core. `off_core_seconds` is the part
-///                      of it in which no thread of the rank had the core. Without this row, no load of a
-///                      mebibyte fits into a computation
-///
-/// @param compute   a rank's computation, or its sleep
-/// @param computes  whether `compute` uses the core
+/// (rank 0 only): `what` = storage, `bytes` of each rank, `seconds`, the mean time of a load after a
+/// computation, on the slowest rank.
+/// @param compute  a rank's computation, or its sleep
 std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
-                                 const std::filesystem::path& folder, const std::function<void()>& compute,
-                                 bool computes);
+                                 const std::filesystem::path& folder, const std::function<void()>& compute);
+
+/// Measures how much longer a computation takes if a load begins with it, because interrupts and copies of a
+/// read take the rank's core; all ranks call it. One row (rank 0 only): `what` = compute_beside_load,
+/// `bytes`, `seconds`, the mean over the ranks, and `off_core_seconds`, the part of it in which no thread of
+/// the rank had the core. No row if no load of a mebibyte fits into a computation.
+/// @param storage  rows of measure_storage
+std::vector<Row> measure_compute_beside_load(Transport& transport, PollingPolicy& polling,
+                                             const std::filesystem::path& folder,
+                                             const std::function<void()>& compute,
+                                             const std::vector<Row>& storage);
 
 /// A disk that several ranks read at once: a load takes latency + ranks x bytes / bandwidth.
 struct MeasuredStorage {
@@ -96,9 +98,9 @@ struct MeasuredStorage {
 /// @param sharing  ranks that the platform puts on one disk
 std::optional<MeasuredStorage> measured_storage(const Results& results, int sharing);
 
-/// Factor on compute while input loads, `data.compute_slowdown`, from rows of measure_storage; 1 without such
-/// rows. Of a load that takes L seconds beside a longer computation, compute loses the time x: the factor is
-/// L / (L - x).
+/// Factor on compute while input loads, `data.compute_slowdown`, from these rows; 1 without a row
+/// `compute_beside_load`. Of a load that takes L seconds beside a longer computation, compute loses the time
+/// x: the factor is L / (L - x).
 double load_slowdown(const Results& results);
 
 }  // namespace stepcast

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -52,25 +53,31 @@ TEST_CASE("compute beside loads is slower by the time that it loses while they l
 
 namespace {
 
-/// Rows of two ranks whose computation sleeps.
-std::vector<Row> measured(double computation, bool computes) {
+using Measure = std::function<std::vector<Row>(Transport&, PollingPolicy&)>;
+
+/// Rows of two ranks.
+std::vector<Row> measured(const Measure& measure) {
   std::vector<Row> rows;
   std::array<PollingPolicy, 2> polling;
   run_ranks("memory", 2, [&](Transport& transport, Transport&) {
     PollingPolicy& own = polling.at(transport.rank().index());
-    auto own_rows = measure_storage(
-        transport, own, std::filesystem::temp_directory_path(),
-        [=] { std::this_thread::sleep_for(std::chrono::duration<double>(computation)); }, computes);
+    auto own_rows = measure(transport, own);
     CHECK(own.pending_loads == 0);
     if (transport.is_rank_0()) rows = std::move(own_rows);
   });
   return rows;
 }
 
+std::function<void()> sleeping(double seconds) {
+  return [=] { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); };
+}
+
 }  // namespace
 
 TEST_CASE("ranks measure their loads at once, by rising size", "[validate]") {
-  const std::vector<Row> rows = measured(1e-4, false);
+  const std::vector<Row> rows = measured([](Transport& transport, PollingPolicy& polling) {
+    return measure_storage(transport, polling, std::filesystem::temp_directory_path(), sleeping(1e-4));
+  });
   REQUIRE(rows.size() == 5);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     CHECK(rows[i].text("what") == "storage");
@@ -80,11 +87,16 @@ TEST_CASE("ranks measure their loads at once, by rising size", "[validate]") {
 }
 
 TEST_CASE("ranks measure how much longer a computation takes beside a load that fits into it", "[validate]") {
-  const std::vector<Row> rows = measured(0.2, true);
-  REQUIRE(rows.size() == 6);
+  Results storage = reads({{4096, 1e-4}, {16 << 20, 20e-3}});  // loads of up to 12 MiB fit into 20 ms
+  const std::vector<Row> rows = measured([&](Transport& transport, PollingPolicy& polling) {
+    return measure_compute_beside_load(transport, polling, std::filesystem::temp_directory_path(),
+                                       sleeping(0.02), storage.rows);
+  });
+  REQUIRE(rows.size() == 1);
   CHECK(rows.back().text("what") == "compute_beside_load");
   CHECK(rows.back().number("bytes").value_or(0) >= 1 << 20);
-  CHECK(load_slowdown({"", rows}) >= 1);
+  storage.rows.push_back(rows.back());
+  CHECK(load_slowdown(storage) >= 1);
 }
 
 }  // namespace stepcast::storage_benchmark_test
