@@ -327,9 +327,9 @@ real=(validate tiny.yaml --ranks 2 --set batch_per_worker=64 --set noise=null --
 prints 'tiny: 2 points, 14 real runs with 42 steps in all on 2 ranks (memory)' "${real[@]}"
 grep -qxF 'measured first: links.jsonl, small-cnn-b64.yaml' out || fail "validate --dry-run: not what is measured"
 refuses 2 'simulated only' "${real[@]}" --set 'strategy={kind: filter_parallel, ways: 2}' --set sweep.workers=[2]
-prints 'tiny: 2 points, 42 real runs with 126 steps in all on 2 ranks (memory)' "${real[@]}" --launches 3
+prints 'tiny: 2 points, 42 real runs with 126 steps in all on 2 ranks (memory)' "${real[@]}" --forecasts 3
 learned='{mini_batches: 8, learning_rate: 0.1, data: {kind: images, samples: 640}}'
-refuses 2 'expected 1 for a scenario with learning, got 2' "${real[@]}" --launches 2 --set "learning=$learned"
+refuses 2 'expected 1 for a scenario with learning, got 2' "${real[@]}" --forecasts 2 --set "learning=$learned"
 without_path 2 'mpirun not found' "${real[@]}"
 refuses 2 'dry/links.jsonl is missing' "${real[@]}" --measured-in dry
 [ ! -e dry ] || fail "validate --dry-run wrote a folder"

@@ -5,8 +5,9 @@
 # Writes FOLDER (default validate/data). Measurements stay in results/validate-all, so that a second call skips finished launches
 # (--again repeats all). A launch that fails does not stop the others.
 # Environment: TRANSPORT=mpi: the launches with real kernels once more over MPI, as FOLDER/mpi-*; the others are left out.
-# REPEATS=3: repeats of each point (default 6 if kernels compute, 2 if ranks sleep). LAUNCHES=3: option --launches of the runs with
-# real kernels. ONLY='memory-2 ...': only these launches. ACCEPT_DISTURBED=1: also counts disturbed runs.
+# FORECASTS=4: forecasts of each launch with real kernels, each frozen before a round of runs (default 8). REPEATS=3: repeats of each
+# point after a forecast (default 1 if kernels compute, 2 if ranks sleep). ONLY='memory-2* ...': only launches whose names match.
+# ACCEPT_DISTURBED=1: also counts disturbed runs.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 again=
@@ -19,16 +20,26 @@ data=${2:-$root/validate/data}
 work=$root/results/validate-all
 export STEPCAST_DATA=$root
 mkdir -p "$data" "$work"
-computing=${REPEATS:-6} sleeping=${REPEATS:-2}
+computing=${REPEATS:-1} sleeping=${REPEATS:-2} forecasts=${FORECASTS:-8}
 more=()
 if [[ ${ACCEPT_DISTURBED:-} ]]; then more=(--accept-disturbed); fi
 failed=() launches=()
 transport=${TRANSPORT:-own} machine=machine prefix=
 if [[ $transport != own ]]; then machine=machine-$transport prefix=$transport-; fi
 
+# wanted NAME: whether ONLY allows this launch.
+wanted() {
+  local pattern
+  if [[ ! ${ONLY:-} ]]; then return; fi
+  for pattern in $ONLY; do
+    if [[ $1 == $pattern ]]; then return; fi
+  done
+  return 1
+}
+
 # run NAME SCENARIO OPTIONS...: runs one validation, prints its table and copies its data to FOLDER/NAME-*.
 run() {
-  local name=$1 file command repeats=$computing turns=(${LAUNCHES:+--launches "$LAUNCHES"})
+  local name=$1 file command repeats=$computing turns=(--forecasts "$forecasts")
   if [[ $prefix ]]; then
     if [[ " $* " == *" --sleep "* ]]; then return; fi
     name=$prefix$name
@@ -36,7 +47,7 @@ run() {
   fi
   if [[ " $* " == *" --sleep "* ]]; then repeats=$sleeping turns=(); fi
   launches+=("$name")
-  if [[ ${ONLY:-} && " $ONLY " != *" $name "* ]]; then return; fi
+  if ! wanted "$name"; then return; fi
   command=(validate "scenarios/validate/$2.yaml" --repeats "$repeats" "${turns[@]}" "${more[@]}" "${@:3}")
   echo "== $name: stepcast ${command[*]}"
   if [[ ! $again && -e $work/$name/measured.csv && $(cat "$work/$name.command") == "${command[*]}" ]]; then
@@ -50,9 +61,17 @@ run() {
     fi
     echo "${command[*]}" >"$work/$name.command"
   fi
-  rm -f "$data/$name"-launch-*
-  (cd "$work/$name" && ls launch-*/predicted*.csv {measured,samples,predicted,predicted-all-reduces}.csv predicted.sha256 {scatter,breakdown}.svg 2>/dev/null || true) |
-    while read -r file; do cp "$work/$name/$file" "$data/$name-${file//\//-}"; done
+  for file in {measured,samples,predicted,predicted-all-reduces}.csv predicted.sha256 {scatter,breakdown}.svg; do
+    rm -f "$data/$name-$file"
+    if [[ -e $work/$name/$file ]]; then cp "$work/$name/$file" "$data/$name-$file"; fi
+  done
+  rm -rf "${data:?}/$name-forecasts"
+  if [[ -e $work/$name/forecast-1 ]]; then  # frozen forecasts; sha256sum --check predicted.sha256
+    mkdir "$data/$name-forecasts"
+    mv "$data/$name-predicted.sha256" "$data/$name-forecasts/predicted.sha256"
+    rm -f "$data/$name-predicted-all-reduces.csv"  # of the last forecast
+    (cd "$work/$name" && cp --parents forecast-*/predicted*.csv "$data/$name-forecasts/")
+  fi
 }
 
 run memory-2 small --ranks 2
@@ -87,13 +106,13 @@ fi
 for file in "$data"/*-measured.csv; do
   name=$(basename "$file" -measured.csv)
   if [[ $name == mpi-* && ! $prefix || $name != mpi-* && $prefix ]]; then continue; fi
-  if ((EUID == 0)) && [[ " ${launches[*]} " != *" $name "* ]]; then rm -f "${data:?}/$name"-{measured,samples,predicted,predicted-all-reduces}.csv "$data/$name"-{predicted.sha256,scatter.svg,breakdown.svg} "$data/$name"-launch-*; fi
+  if ((EUID == 0)) && [[ " ${launches[*]} " != *" $name "* ]]; then rm -rf "${data:?}/$name"-{measured,samples,predicted,predicted-all-reduces}.csv "$data/$name"-{predicted.sha256,scatter.svg,breakdown.svg} "$data/$name-forecasts"; fi
 done
 
 {
   echo "date: $(date -u +%F)"
   echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs), $(nproc) cores, load $(cut -d' ' -f1-3 /proc/loadavg) at the end"
-  echo "command: tools/validate-all.sh (repeats $computing, of ranks that sleep $sleeping${more:+; disturbed runs counted}); each launch:"
+  echo "command: tools/validate-all.sh (forecasts $forecasts, repeats $computing, of ranks that sleep $sleeping${more:+; disturbed runs counted}); each launch:"
   for name in "${launches[@]}"; do
     if [[ -e $work/$name.command ]]; then sed 's/^/stepcast /' "$work/$name.command"; fi
   done

@@ -30,7 +30,6 @@ namespace {
 struct ValidateOptions : RealRunOptions {
   std::string cluster = "memory", transport = "own";
   std::string measured_in;  ///< folder of an earlier validation; empty: this one measures
-  int launches = 1;         ///< of the ranks, each with a forecast of its own
   RemoteOptions remote;
   LearningLimits limits{0, {}, {}};  ///< of the forecast's trainings; its simulations use these processes
   bool dry_run = false;
@@ -94,7 +93,7 @@ void show_progress(const std::string& doing, std::string& last) {
 /// Makes the forecast of all points and freezes it. @param meanwhile  called several times a second
 using MakeForecast = std::function<void(const std::function<void()>& meanwhile)>;
 
-/// All points run in one launch of the ranks, which wait while the forecast is made.
+/// All points run in one launch of the ranks, which wait while each forecast is made.
 std::vector<std::string> run_on_cores(RankJob job, const MakeForecast& make_forecast) {
   job.before_stage = make_forecast;
   run_ranks(job);
@@ -178,7 +177,7 @@ std::string counted(std::size_t count, const std::string& what) {
 /// Prints what the command would do, for --dry-run. The time is not known before layer times are measured.
 void print_size(const Validation& validation, const std::vector<Experiment>& points,
                 const ValidateOptions& options, const Cluster& cluster) {
-  const auto repeats = static_cast<std::size_t>(options.launches * options.validation.repeats);
+  const auto repeats = static_cast<std::size_t>(options.validation.forecasts * options.validation.repeats);
   std::size_t steps = 0, trainings = 0;
   for (const Experiment& point : points) {
     steps += repeats * static_cast<std::size_t>(point.steps);
@@ -192,56 +191,55 @@ void print_size(const Validation& validation, const std::vector<Experiment>& poi
              fmt::join(measured_files(validation), ", "));
 }
 
-/// Outcome of a launch: the forecast of all points, and the names of the points whose ranks failed.
-struct Launch {
-  RealForecast predicted;
+/// The frozen forecasts of all points, and the names of the points whose ranks failed.
+struct Outcome {
+  std::vector<RealForecast> forecasts = {};
   std::vector<std::string> failed = {};
 };
 
-/// Measures, forecasts and runs all points in one launch of the ranks. @param job  without its folder
-Launch launch(const ValidateOptions& options, const Validation& validation, RankJob job,
-              const std::filesystem::path& folder) {
+/// Measures, forecasts and runs all points, once for each forecast. @param job  without its folder
+Outcome measure_forecast_run(const ValidateOptions& options, const Validation& validation, RankJob job,
+                             const std::filesystem::path& folder) {
   remove_earlier(folder);
-  Launch launched;
+  Outcome outcome;
   job.folder = folder;
   std::string last;
   job.progress = [&last](const std::string& doing) { show_progress(doing, last); };
   auto since = std::chrono::steady_clock::now();
-  long measuring = 0, forecasting = 0;
+  long measuring = 0, forecasting = 0, running = 0;
   const MakeForecast forecast = [&](const std::function<void()>& meanwhile) {
-    measuring = lap(since);
+    (outcome.forecasts.empty() ? measuring : running) += lap(since);
     if (!options.measured_in.empty()) use_earlier(validation, options.measured_in, folder);
-    launched.predicted = predict_real(validation, options.validation, job.cluster, folder,
-                                      options.limits.processes, meanwhile);
-    freeze(launched.predicted, folder);
-    forecasting = lap(since);
+    outcome.forecasts.push_back(predict_real(validation, options.validation, job.cluster, folder,
+                                             options.limits.processes, meanwhile));
+    freeze(outcome.forecasts.back(), folder);
+    if (options.validation.forecasts > 1)
+      keep_forecast(measured_files(validation), outcome.forecasts.size(), folder);
+    forecasting += lap(since);
   };
-  launched.failed = run_to_end(folder, [&] {
+  outcome.failed = run_to_end(folder, [&] {
     return job.commands ? run_on_gpus(job, validation, options.validation, forecast)
                         : run_on_cores(job, forecast);
   });
-  fmt::print("time: {} s to measure links and traces, {} s to forecast, {} s to run\n", measuring,
-             forecasting, lap(since));
-  return launched;
+  fmt::print("time: {} s to measure links and traces, {} s to forecast, {} s to run{}\n", measuring,
+             forecasting, running + lap(since),
+             outcome.forecasts.size() > 1 ? " and to measure the traces of later forecasts" : "");
+  return outcome;
 }
 
-/// Launches the ranks several times, each time with a forecast of its own, and joins the launches.
-RealForecast launch_in_turn(const ValidateOptions& options, const Validation& validation, const RankJob& job,
-                            const std::filesystem::path& folder) {
-  remove_earlier(folder);
-  std::vector<RealForecast> forecasts;
-  for (int number = 1; number <= options.launches; ++number) {
-    fmt::print("launch {} of {}\n", number, options.launches);
-    const auto own = launch_folder(folder, number);
-    std::filesystem::create_directories(own);
-    Launch one = launch(options, validation, job, own);
-    if (!one.failed.empty()) throw points_lost(one.failed, validation.points.size());
-    const auto comparisons = compare_runs(one.predicted.steps, job.cluster.label(), options.ranks,
-                                          step_statistic(options.validation), own);
-    for (const std::string& line : summary_lines(comparisons)) fmt::print("{}\n", line);
-    forecasts.push_back(std::move(one.predicted));
+/// Prints the comparison of the runs with the mean forecast.
+void report(const ValidateOptions& options, const Outcome& outcome, const Cluster& cluster,
+            const std::filesystem::path& folder) {
+  const StepStatistic statistic = step_statistic(options.validation);
+  RealForecast mean = outcome.forecasts.front();
+  if (outcome.forecasts.size() > 1) {
+    mean = join_forecasts(outcome.forecasts, folder);
+    for (const std::string& line : forecast_lines(outcome.forecasts, statistic, folder))
+      fmt::print("{}\n", line);
   }
-  return join_launches(forecasts, folder);
+  if (options.validation.accept_disturbed)
+    fmt::print("disturbed runs count as measurements (--accept-disturbed)\n");
+  report_validation(mean, cluster.label(), options.ranks, statistic, folder);
 }
 
 /// Measures, forecasts and runs all points, and prints the comparison.
@@ -254,28 +252,23 @@ void run_and_compare(const ValidateOptions& options, const Validation& validatio
   const ClusterGuard up(job.cluster, folder);
   std::optional<AwakeCores> awake;  // only for sleeping ranks: computing ranks keep their cores awake
   if (options.validation.sleep) awake.emplace();
-  const auto report = [&](const RealForecast& predicted) {
-    if (options.validation.accept_disturbed)
-      fmt::print("disturbed runs count as measurements (--accept-disturbed)\n");
-    report_validation(predicted, job.cluster.label(), options.ranks, step_statistic(options.validation),
-                      folder);
-  };
-  if (options.launches > 1) return report(launch_in_turn(options, validation, job, folder));
-  const Launch only = launch(options, validation, job, folder);
-  if (only.failed.size() < validation.points.size()) report(only.predicted);
-  if (!only.failed.empty()) throw points_lost(only.failed, validation.points.size());
+  const Outcome outcome = measure_forecast_run(options, validation, job, folder);
+  if (outcome.failed.size() < validation.points.size()) report(options, outcome, job.cluster, folder);
+  if (!outcome.failed.empty()) throw points_lost(outcome.failed, validation.points.size());
 }
 
-/// mpirun and srun start the agents of the ranks once. Trainings have no mean over launches.
-void check_launches(const ValidateOptions& options, const RankJob& job,
-                    const std::vector<Experiment>& points) {
-  if (options.launches == 1) return;
-  if (job.remote && job.remote->hosts.empty())
-    throw InputError(fmt::format("--launches: expected 1 inside mpirun or srun, got {}", options.launches));
+/// Ranks on GPUs run each point in a launch of its own, ranks that sleep take the times of the first traces,
+/// and trainings have no mean over forecasts.
+void check_forecasts(const ValidateOptions& options, bool on_gpus, const std::vector<Experiment>& points) {
+  const int forecasts = options.validation.forecasts;
+  if (forecasts == 1) return;
+  const auto refuse = [forecasts](const std::string& where) {
+    throw InputError(fmt::format("--forecasts: expected 1 {}, got {}", where, forecasts));
+  };
+  if (on_gpus) refuse("on GPUs");
+  if (options.validation.sleep) refuse("with --sleep");
   const auto learns = [](const Experiment& point) { return point.learning.has_value(); };
-  if (std::ranges::any_of(points, learns))
-    throw InputError(
-        fmt::format("--launches: expected 1 for a scenario with learning, got {}", options.launches));
+  if (std::ranges::any_of(points, learns)) refuse("for a scenario with learning");
 }
 
 void validate(ValidateOptions& options) {
@@ -297,7 +290,7 @@ void validate(ValidateOptions& options) {
   const Validation validation = checked_validation(options, on_gpus);
   std::vector<Experiment> points =
       check_points(validation, options.validation, job.cluster, training_limits(options, on_gpus));
-  check_launches(options, job, points);
+  check_forecasts(options, on_gpus, points);
   if (!options.measured_in.empty()) check_earlier(validation, options.measured_in);
   check_launch(job);
   if (options.dry_run) return print_size(validation, points, options, job.cluster);
@@ -317,10 +310,10 @@ void add_measuring_options(Command command, ValidateOptions& options) {
       .type_name("DIR");
   command
       .add_option(
-          "--launches", options.launches,
-          "Number of times that the ranks measure, the forecast is frozen, and the points are run. The means "
-          "over all launches are compared. Several launches help on a machine whose speed changes within "
-          "minutes.")
+          "--forecasts", options.validation.forecasts,
+          "Number of times that the ranks capture traces, a forecast is frozen, and the points are run. The "
+          "mean forecast is compared with the mean of all runs. Several forecasts help on a machine whose "
+          "speed changes within minutes.")
       .range(1, 100)
       .show_default();
 }

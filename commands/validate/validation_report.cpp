@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <variant>
@@ -190,28 +192,53 @@ std::vector<PointComparison> compare_runs(const Results& predicted, const std::s
   return comparisons;
 }
 
-std::filesystem::path launch_folder(const std::filesystem::path& folder, int launch) {
-  return folder / fmt::format("launch-{}", launch);
+std::filesystem::path forecast_folder(const std::filesystem::path& folder, std::size_t forecast) {
+  return folder / fmt::format("forecast-{}", forecast);
 }
 
-RealForecast join_launches(const std::vector<RealForecast>& forecasts, const std::filesystem::path& folder) {
+void keep_forecast(const std::vector<std::string>& measured, std::size_t forecast,
+                   const std::filesystem::path& folder) {
+  const auto own = forecast_folder(folder, forecast);
+  std::filesystem::create_directories(own);
+  std::vector<std::string> files{"predicted.csv", "predicted.sha256",
+                                 all_reduce_file(folder).filename().string()};
+  files.insert(files.end(), measured.begin(), measured.end());
+  for (const std::string& file : files) write_atomically(own / file, read_file(folder / file));
+}
+
+RealForecast join_forecasts(const std::vector<RealForecast>& forecasts, const std::filesystem::path& folder) {
   RealForecast mean{{forecasts.front().steps.scenario, {}}, {}};
   for (std::size_t point = 0; point < forecasts.front().steps.rows.size(); ++point)
     mean.steps.rows.push_back(mean_row(forecasts, point));
-  Results samples{mean.steps.scenario, {}};
   std::string hashes;
-  for (int launch = 1; launch <= static_cast<int>(forecasts.size()); ++launch) {
-    const auto own = launch_folder(folder, launch);
-    for (const Row& row : measured_samples(own).rows)
-      samples.rows.push_back(with_first("launch", std::int64_t{launch}, row));
+  for (std::size_t forecast = 1; forecast <= forecasts.size(); ++forecast) {
+    const auto own = forecast_folder(folder, forecast);
     std::istringstream lines(read_file(own / "predicted.sha256"));
     for (std::string hash, file; lines >> hash >> file;)
       hashes += fmt::format("{}  {}/{}\n", hash, own.filename().string(), file);
   }
   write_atomically(folder / "predicted.csv", to_csv(mean.steps));
   write_atomically(folder / "predicted.sha256", hashes);
-  write_atomically(folder / "samples.jsonl", to_json_lines(samples));
   return mean;
+}
+
+std::vector<std::string> forecast_lines(const std::vector<RealForecast>& forecasts, StepStatistic statistic,
+                                        const std::filesystem::path& folder) {
+  const Results samples = measured_samples(folder);
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < forecasts.size(); ++i) {
+    Results own{samples.scenario, {}};
+    std::ranges::copy_if(samples.rows, std::back_inserter(own.rows), [i](const Row& row) {
+      return row.number("forecast") == static_cast<double>(i + 1);
+    });
+    std::vector<double> errors;
+    for (const PointComparison& one : compare_points(forecasts[i].steps, own, {.statistic = statistic}))
+      errors.push_back(std::abs(one.error()));
+    if (errors.empty()) continue;
+    lines.push_back(fmt::format("forecast {}: |error| mean {:.2f} %, maximum {:.2f} %", i + 1,
+                                100 * mean(errors), 100 * *std::ranges::max_element(errors)));
+  }
+  return lines;
 }
 
 void report_validation(const RealForecast& forecast, const std::string& cluster, int ranks,

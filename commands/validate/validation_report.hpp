@@ -30,14 +30,23 @@ void freeze(const RealForecast& predicted, const std::filesystem::path& folder);
 std::vector<PointComparison> compare_runs(const Results& predicted, const std::string& cluster, int ranks,
                                           StepStatistic statistic, const std::filesystem::path& folder);
 
-/// The folder of one of several launches, which are counted from 1.
-std::filesystem::path launch_folder(const std::filesystem::path& folder, int launch);
+/// The folder of one of several forecasts, which are counted from 1.
+std::filesystem::path forecast_folder(const std::filesystem::path& folder, std::size_t forecast);
 
-/// Joins the launches of a validation in its folder: predicted.csv with the mean forecast of each point,
-/// predicted.sha256 with the hashes of all frozen files, and the samples of all launches.
-/// @param forecasts  of each launch: a row for each point, in the same order
-/// @return the mean forecast; its texts, such as the algorithm, are those of the first launch
-RealForecast join_launches(const std::vector<RealForecast>& forecasts, const std::filesystem::path& folder);
+/// Keeps the frozen files of a forecast, and the files that it was made from, in the folder of the forecast.
+/// @param measured  names of files in `folder`
+void keep_forecast(const std::vector<std::string>& measured, std::size_t forecast,
+                   const std::filesystem::path& folder);
+
+/// Joins the forecasts of a validation: predicted.csv gets the mean forecast of each point, and
+/// predicted.sha256 the hashes of all frozen files.
+/// @param forecasts  all of them: a row for each point, in the same order
+/// @return the mean forecast; its texts, such as the algorithm, are those of the first one
+RealForecast join_forecasts(const std::vector<RealForecast>& forecasts, const std::filesystem::path& folder);
+
+/// One line for each forecast: its errors against the runs that followed it.
+std::vector<std::string> forecast_lines(const std::vector<RealForecast>& forecasts, StepStatistic statistic,
+                                        const std::filesystem::path& folder);
 
 /// Compares the forecast with the samples in `folder`: tables, plots, loss and accuracy, and the time to the
 /// target loss.

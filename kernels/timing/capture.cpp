@@ -185,7 +185,7 @@ void Capture::add_copy(const Model& model) {
                          .optimizer = options_.optimizer,
                          .part = options_.part};
   if (!copies_.empty()) options.part.parameters_of = copies_.front().get();
-  Network& copy = *copies_.emplace_back(std::make_unique<Network>(backend_, model, options));
+  Network& copy = *copies_.emplace_back(std::make_shared<Network>(backend_, model, options));
   for (std::size_t i = 0; options_.exchange.within_pass && i < model.layers.size(); ++i) {
     if (copy.contains(i)) copy.kernel(i).defer_sums();
   }
@@ -238,6 +238,7 @@ Trace Capture::trace() {
   flag_difference(pairs_, options_, trace);
   add_samples(*copies_.front(), pairs_, trace);
   flag_medians(options_.tolerance, trace);
+  pairs_ = {};
   return trace;
 }
 

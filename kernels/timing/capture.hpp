@@ -103,11 +103,12 @@ class Capture {
   /// Replaces `options.warm_up` for later calls of `measure`.
   void set_warm_up(int steps) { options_.warm_up = steps; }
 
+  /// The trace of the pairs that were taken since the last trace.
   /// @throws InputError if fewer than half of `options.steps` pairs were undisturbed
   Trace trace();
 
-  /// Gives the network away, for callers that go on training it. Nothing can be captured afterwards.
-  std::unique_ptr<Network> take_network() { return std::move(copies_.front()); }
+  /// The network, for callers that go on training it between captures or after them.
+  std::shared_ptr<Network> network() const { return copies_.front(); }
 
  private:
   void add_copy(const Model& model);
@@ -119,7 +120,7 @@ class Capture {
 
   Backend& backend_;
   CaptureOptions options_;
-  std::vector<std::unique_ptr<Network>> copies_;  ///< all use the parameters of the first
+  std::vector<std::shared_ptr<Network>> copies_;  ///< all use the parameters of the first
   std::size_t turn_ = 0;
   StepPairs pairs_;
 };

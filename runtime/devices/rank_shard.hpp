@@ -15,8 +15,8 @@ namespace stepcast {
 
 /// One rank's shard of a network whose layers are partitioned over a group (tensor parallelism).
 struct TensorParallelNetwork {
-  std::unique_ptr<SharedPart> part;
-  std::unique_ptr<Network> network;
+  std::shared_ptr<SharedPart> part;
+  std::shared_ptr<Network> network;
 };
 
 /// The shard of the layers that the rank at `place` of a group has.
@@ -37,8 +37,8 @@ std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& 
 /// One rank's shard of a network that is partitioned over a group by samples (spatial) or by layers (tensor),
 /// and the options of its network. At most one of `spatial` and `tensor` is set.
 struct RankShard {
-  std::unique_ptr<SpatialShard> spatial;  ///< null: whole samples
-  std::unique_ptr<SharedPart> tensor;     ///< null: whole layers
+  std::shared_ptr<SpatialShard> spatial;  ///< null: whole samples
+  std::shared_ptr<SharedPart> tensor;     ///< null: whole layers
   NetworkOptions options = {};
 
   /// True if the rank has the whole network.
@@ -50,7 +50,7 @@ struct RankShard {
 /// A shard and its network after the captures.
 struct CapturedShard {
   RankShard shard;
-  std::unique_ptr<Network> network;
+  std::shared_ptr<Network> network;
 };
 
 using CapturedShards = std::map<std::filesystem::path, CapturedShard>;  ///< by the files of their traces
@@ -59,7 +59,7 @@ using CapturedShards = std::map<std::filesystem::path, CapturedShard>;  ///< by 
 RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId rank);
 
 /// Makes the devices of a rank's spatial and tensor-parallel shards, for runs that are timed on synthetic
-/// data, and owns their networks.
+/// data, and keeps their networks.
 class ShardDevices {
  public:
   /// @param captured  networks that go on to be used, in the same memory

@@ -103,8 +103,8 @@ class StagingBuffers {
 
 /// One rank's shard of a network whose samples are partitioned over a group (spatial parallelism).
 struct SpatialNetwork {
-  std::unique_ptr<SpatialShard> part;
-  std::unique_ptr<Network> network;
+  std::shared_ptr<SpatialShard> part;
+  std::shared_ptr<Network> network;
 };
 
 /// Options of the network of a shard: `options` with the shard, its batch, and how it is coupled to the other

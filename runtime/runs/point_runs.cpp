@@ -98,7 +98,15 @@ void PointRuns::open_input() {
                                            &run_.state.input_heartbeat);
 }
 
-void PointRuns::run_all() {
+void PointRuns::run_all(int forecast) {
+  if (forecast > 1) {
+    for (std::size_t i = 0; i < points_.size(); ++i)
+      points_[i]->collectives = collectives_of(i, points_[i]->experiment.plan);
+    runs_.clear();
+    rows_.clear();
+    if (run_.transport.is_rank_0()) earlier_ = read_file(run_.folder / "samples.jsonl");
+  }
+  forecast_ = forecast;
   const RetryBudget budget{options_.repeats, kMaxUndisturbed * options_.repeats,
                            kMaxAttempts * options_.repeats};
   int number = 0;
@@ -122,11 +130,14 @@ void PointRuns::run_round(const std::vector<std::size_t>& points, int number) {
     runs_.push_back({point, is_disturbed(row, measured), 0});
     write(false);
     if (speed != nullptr && run_.transport.is_rank_0()) rows_.back().set("probe_slowness", probes.back());
+    if (number == 1 && resources_.between_runs)
+      resources_.between_runs(static_cast<double>(runs_.size()) / static_cast<double>(points.size()));
   }
   if (probes.empty()) return;
   const double slowness = mean_of_probes(probes, 1);
   for (std::size_t i = first; i < runs_.size(); ++i) {
-    if (!options_.accept_disturbed) runs_[i].speed_deviation = std::abs(slowness - 1);
+    if (!options_.accept_disturbed && options_.forecasts == 1)
+      runs_[i].speed_deviation = std::abs(slowness - 1);
     if (run_.transport.is_rank_0()) rows_[i].set("round_slowness", slowness);
   }
 }
@@ -135,10 +146,7 @@ void PointRuns::add(std::size_t index) {
   auto point = std::make_unique<PreparedPoint>();
   point->experiment = measured_experiment(validation_, index, run_.folder, {}, library_);
   const Experiment& experiment = point->experiment;
-  point->collectives = std::make_unique<RankCollectives>(
-      experiment.plan,
-      read_all_reduces(all_reduce_file(run_.folder), validation_.point(index).name, experiment.plan),
-      run_.transport.rank());
+  point->collectives = collectives_of(index, experiment.plan);
   if (resources_.device) point->device = resources_.device(index, experiment);
   if (!point->device) point->device = device_of(index, *point);
   if (resources_.make_collective_backend)
@@ -146,6 +154,12 @@ void PointRuns::add(std::size_t index) {
   if (resources_.device_payloads != nullptr)
     resources_.device_payloads->open_channels(message_pairs(experiment.plan));
   points_.push_back(std::move(point));
+}
+
+std::unique_ptr<RankCollectives> PointRuns::collectives_of(std::size_t index, const Plan& plan) const {
+  return std::make_unique<RankCollectives>(
+      plan, read_all_reduces(all_reduce_file(run_.folder), validation_.point(index).name, plan),
+      run_.transport.rank());
 }
 
 /// The device of a pipeline stage or of a whole replica; RunResources::device makes the others.
@@ -177,7 +191,7 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
 Network& PointRuns::network_of(const NetworkVariant& variant, const Experiment& experiment) {
   auto& network = networks_[variant];
   if (network == nullptr) {
-    network = std::make_unique<Network>(
+    network = std::make_shared<Network>(
         resources_.backend, experiment.model,
         NetworkOptions{.batch = variant.batch,
                        .data_seed = static_cast<std::uint64_t>(1 + run_.transport.rank().value)});
@@ -229,6 +243,7 @@ Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) c
   const auto compute = gather_on_rank_0(run_.transport, run.compute_seconds);
   Row row;
   if (!run_.transport.is_rank_0()) return row;
+  if (options_.forecasts > 1) row.set("forecast", std::int64_t{forecast_});
   row.set("point", validation_.point(index).name);
   row.set("repeat", std::int64_t{repeat});
   row.set("step_seconds", plan.asynchronous ? asynchronous_step_seconds(ends)

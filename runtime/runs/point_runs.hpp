@@ -56,8 +56,11 @@ struct RunResources {
   CoreSpeedProbe* speed = nullptr;            ///< probed before each run; null: not measured
   double off_core_seconds_per_byte = 0;  ///< of compute, in which no thread of the rank runs: input loads
   /// Networks of `backend` that exist already and go on to be used.
-  std::map<NetworkVariant, std::unique_ptr<Network>> networks = {};
+  std::map<NetworkVariant, std::shared_ptr<Network>> networks = {};
   std::function<void(std::exception_ptr)> on_failure = {};  ///< RealWorld::on_failure
+  /// Called after each run of the first round of run_all, with the share of the round's runs that have been
+  /// made. May be empty.
+  std::function<void(double share)> between_runs = {};
 };
 
 /// Runs all points of a validation on one rank, again and again, and collects step times.
@@ -68,10 +71,11 @@ class PointRuns {
   PointRuns(const PointRuns&) = delete;
   ~PointRuns();
 
-  /// Runs all points in rounds. A point is repeated while too few of its runs count, up to its RetryBudget.
-  /// Rank 0 adds each run to samples.jsonl; at the end it writes the file again, with the runs that count
-  /// marked. Rows that were there before stay.
-  void run_all();
+  /// Runs all points in rounds, with the algorithms that a forecast chose. A point is repeated while too few
+  /// of its runs count, up to its RetryBudget. Rank 0 adds each run to samples.jsonl; at the end it writes the
+  /// file again, with the runs that count marked. Rows that were there before stay.
+  /// @param forecast  number of the forecast, from 1; called once for each, in order
+  void run_all(int forecast = 1);
 
   ProgressThread& collective_thread() { return collective_thread_; }
   PointToPoint& messages() { return messages_; }
@@ -95,6 +99,7 @@ class PointRuns {
   };
 
   void add(std::size_t index);
+  std::unique_ptr<RankCollectives> collectives_of(std::size_t index, const Plan& plan) const;
   void open_input();
   std::unique_ptr<RankDevice> device_of(std::size_t index, PreparedPoint& point);
   Network& network_of(const NetworkVariant& variant, const Experiment& experiment);
@@ -109,7 +114,7 @@ class PointRuns {
   const ValidationOptions& options_;
   Library& library_;
   RunResources resources_;
-  std::map<NetworkVariant, std::unique_ptr<Network>> networks_;
+  std::map<NetworkVariant, std::shared_ptr<Network>> networks_;
   std::vector<std::unique_ptr<PreparedPoint>> points_;
   CompletionQueue completions_;  // before the threads that post to it: it outlives them
   ProgressThread collective_thread_;
@@ -118,7 +123,8 @@ class PointRuns {
   int last_run_ = 0;
   std::vector<RunQuality> runs_;
   std::vector<Row> rows_;  ///< one for each of `runs_`, on rank 0 only
-  std::string earlier_;    ///< samples.jsonl of the launches before this one, on rank 0 only
+  std::string earlier_;    ///< samples.jsonl before `runs_`, on rank 0 only
+  int forecast_ = 1;
 };
 
 }  // namespace stepcast

@@ -21,7 +21,8 @@ constexpr int kMaxAttempts = 5;  ///< limit of runs of a point, as a multiple of
 struct ValidationOptions {
   std::string scenario;
   std::vector<std::string> settings;  ///< KEY=VALUE
-  int repeats = 7;                    ///< wanted runs of each point
+  int repeats = 7;                    ///< wanted runs of each point after each forecast
+  int forecasts = 1;                  ///< frozen by turns with the runs, each from captures of its own
   bool sleep = false;             ///< ranks sleep instead of computing, which allows more ranks than cores
   bool accept_disturbed = false;  ///< count disturbed runs, on a machine that others use too
   double cpu_quota = 0;  ///< cores of each rank, which share cores; 0: each rank has a core of its own

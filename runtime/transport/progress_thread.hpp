@@ -41,22 +41,22 @@ struct PollingPolicy {
   void yield_to_loads() const;
 };
 
-/// Marks the program as computing for the lifetime of this object. CompletionQueue clears the mark while the
-/// program waits.
+/// Marks the program as computing for the lifetime of this object, also inside another one. CompletionQueue
+/// clears the mark while the program waits.
 class ComputeScope {
  public:
   /// @param polling  policy of the rank's core; null: nothing is marked
-  explicit ComputeScope(PollingPolicy* polling) : polling_(polling) {
-    if (polling_ != nullptr) polling_->program_computes = true;
-  }
+  explicit ComputeScope(PollingPolicy* polling)
+      : polling_(polling), before_(polling != nullptr && polling->program_computes.exchange(true)) {}
   ComputeScope(const ComputeScope&) = delete;
   ComputeScope& operator=(const ComputeScope&) = delete;
   ~ComputeScope() {
-    if (polling_ != nullptr) polling_->program_computes = false;
+    if (polling_ != nullptr) polling_->program_computes = before_;
   }
 
  private:
   PollingPolicy* polling_;
+  bool before_;
 };
 
 /// @param date  on CLOCK_MONOTONIC [s]

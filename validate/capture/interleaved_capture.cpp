@@ -10,6 +10,7 @@
 #include "kernels/timing/step_timer.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
+#include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/transport.hpp"
 
 namespace stepcast {
@@ -18,7 +19,9 @@ namespace {
 // Each round has one turn of every network, so that the turns of one network are spread over the whole time:
 // steps that are close in time were captured at the same speed of the machine.
 constexpr int kFewestRounds = 16, kMostPairs = 128;
-constexpr double kCaptureSeconds = 40;  // of all rounds together, about
+constexpr double kCaptureSeconds = 40;       // of all rounds of all forecasts together, about
+constexpr double kFewestCaptureSeconds = 8;  // of the rounds of one forecast
+constexpr int kFewestRoundsOfForecast = 3;   // whatever the number of forecasts
 // After a turn of another network (its data in shared caches, the clock of the interconnect between cores and
 // caches), steps of 4 ms are slower by 17 % at first and by 4 % after 25 ms. So each turn begins with warm-up
 // steps (docs/notes/2026-11-warm-captures.md).
@@ -36,10 +39,10 @@ double step_seconds(const RankContext& run, Capture& capture) {
   return std::max(broadcast_from_rank_0(run.transport, seconds), 1e-6);
 }
 
-/// The number of rounds that fit into kCaptureSeconds, from the duration of a warm step of each network. Sets
-/// the number of warm-up steps and pairs of each capture. Ranks that sleep need few rounds: they sleep for
-/// whatever times the trace has.
-int plan_rounds(const RankContext& run, bool sleeping, std::vector<CaptureJob>& jobs) {
+/// Sets the number of warm-up steps and pairs in a turn of each capture.
+/// @return the number of rounds that fit into the time of one forecast, from the duration of a warm step of
+///         each network. Ranks that sleep need few rounds: they sleep for whatever times the trace has.
+int plan_rounds(const RankContext& run, bool sleeping, int forecasts, std::vector<CaptureJob>& jobs) {
   if (sleeping) return kFewestRounds;
   double round = 0;
   for (CaptureJob& one : jobs) {
@@ -49,27 +52,29 @@ int plan_rounds(const RankContext& run, bool sleeping, std::vector<CaptureJob>& 
     one.pairs = std::clamp(static_cast<int>(kPairSeconds / (2 * step)), 1, kMostPairs / kFewestRounds);
     round += (warm_up + 2 * one.pairs) * step;
   }
-  return static_cast<int>(std::clamp(kCaptureSeconds / round, double{kFewestRounds}, double{kMostPairs}));
+  const double seconds = std::max(kCaptureSeconds / forecasts, kFewestCaptureSeconds);
+  const int fewest = std::max(kFewestRounds / forecasts, kFewestRoundsOfForecast);
+  return static_cast<int>(std::clamp(seconds / round, double(fewest), double{kMostPairs}));
 }
 
 }  // namespace
 
-void capture_interleaved(const RankContext& run, CoreSpeedProbe* speed, std::vector<CaptureJob>& jobs) {
-  const int rounds = plan_rounds(run, speed == nullptr, jobs);
+int plan_turns(const RankContext& run, bool sleeping, int forecasts, std::vector<CaptureJob>& jobs) {
+  const int rounds = plan_rounds(run, sleeping, forecasts, jobs);
   for (CaptureJob& one : jobs) {
     one.pairs = std::clamp(kMostPairs / rounds, 1, one.pairs);
     if (one.capture != nullptr) one.capture->set_pairs(rounds * one.pairs);
   }
-  for (int round = 0; round < rounds; ++round) {
-    for (const CaptureJob& one : jobs) {
-      set_status(run.state, one.status.c_str());
-      if (run.transport.core_latency() != nullptr) run.transport.core_latency()->wait();
-      if (speed != nullptr) speed->probe();
-      barrier(run.transport);
-      if (one.capture != nullptr) one.capture->measure(one.pairs);
-    }
-  }
-  if (speed != nullptr) speed->set_reference();
+  return rounds * static_cast<int>(jobs.size());
+}
+
+void capture_turn(const RankContext& run, CoreSpeedProbe* speed, const CaptureJob& job) {
+  const ComputeScope computing(&run.polling);  // threads that carry messages of runs must not poll
+  set_status(run.state, job.status.c_str());
+  if (run.transport.core_latency() != nullptr) run.transport.core_latency()->wait();
+  if (speed != nullptr) speed->probe();
+  barrier(run.transport);
+  if (job.capture != nullptr) job.capture->measure(job.pairs);
 }
 
 namespace {

@@ -29,9 +29,15 @@ struct CaptureJob {
   std::function<void(Network&, Trace&)> add_copies = {};
 };
 
-/// Runs all captures in turn, in as many rounds as fit into the time budget. All ranks call it.
-/// @param speed  probed before each turn; its reference is set at the end. Null: not measured
-void capture_interleaved(const RankContext& run, CoreSpeedProbe* speed, std::vector<CaptureJob>& jobs);
+/// Plans the captures for one forecast: each round has a turn of every job, and there are as many rounds as
+/// fit into the time budget. All ranks call it.
+/// @param forecasts  number of forecasts, which share the time budget
+/// @return the number of turns
+int plan_turns(const RankContext& run, bool sleeping, int forecasts, std::vector<CaptureJob>& jobs);
+
+/// One turn of a capture. All ranks call it.
+/// @param speed  probed before the turn; null: not measured
+void capture_turn(const RankContext& run, CoreSpeedProbe* speed, const CaptureJob& job);
 
 /// Where compressed gradients come from.
 struct GradientSource {

@@ -140,7 +140,7 @@ void InStepAllReduceTimes::accept_pending(bool counts) {
   pending_.clear();
 }
 
-std::vector<Row> InStepAllReduceTimes::rows() const {
+std::vector<Row> InStepAllReduceTimes::take_rows() {
   std::vector<Row> rows;
   for (const auto& [elements, own] : seconds_) {
     const auto ranks = gather_on_rank_0(transport_, own);
@@ -161,6 +161,7 @@ std::vector<Row> InStepAllReduceTimes::rows() const {
     row.set("in_step", true);
     rows.push_back(row);
   }
+  seconds_.clear();
   return rows;
 }
 

@@ -41,9 +41,10 @@ class InStepAllReduceTimes {
   /// Accepts or drops the times that were taken since the last call.
   void accept_pending(bool accepts);
 
-  /// One row of measured links for each message size, on rank 0; all ranks call it. An all-reduce counts from
-  /// the arrival of the last rank, so its time is the shortest of all ranks.
-  std::vector<Row> rows() const;
+  /// One row of measured links for each message size, on rank 0, of the times that were accepted since the
+  /// last call; all ranks call it. An all-reduce counts from the arrival of the last rank, so its time is the
+  /// shortest of all ranks.
+  std::vector<Row> take_rows();
 
  private:
   Transport& transport_;

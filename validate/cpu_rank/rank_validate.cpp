@@ -12,6 +12,7 @@
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/runs/point_runs.hpp"
+#include "runtime/transport/progress_thread.hpp"
 #include "scenarios/reader/library.hpp"
 #include "strategies/plan/plan.hpp"
 #include "validate/cpu_rank/trace_capture.hpp"
@@ -102,7 +103,8 @@ std::unique_ptr<CoreSpeedProbe> make_core_speed_probe(const RankContext& run, Ba
   const YamlNode name = command_line_name("small-cnn");
   const Model& model = library.model(YamlValue(name, "model"));
   const auto network = std::make_shared<Network>(backend, model, NetworkOptions{.batch = 4});
-  return std::make_unique<CoreSpeedProbe>(run.transport, [network] {
+  return std::make_unique<CoreSpeedProbe>(run.transport, [network, &polling = run.polling] {
+    const ComputeScope computing(&polling);  // threads that carry messages of runs must not poll
     network->reset();  // every probe does the same work
     for (int i = 0; i < kWarmSteps; ++i) network->step();
     const Instant begin = now();
@@ -116,7 +118,7 @@ constexpr double kSleepSeconds = 0.02;  // before a load, if no network computes
 /// Measures the loads of input between training steps of a captured network, or between sleeps if the ranks
 /// captured no whole network.
 /// @return time that a byte takes from compute, on no thread of the rank [s]
-double time_loads(const RankContext& run, CapturedNetworks& networks) {
+double time_loads(const RankContext& run, const CapturedNetworks& networks) {
   set_status(run.state, "measuring the storage");
   const bool computes = !networks.whole.empty();
   const auto compute = [&] {
@@ -155,7 +157,12 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
     run.transport.set_core_latency(&cores);
   }
   rank_calibrate(run, true);
-  auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
+  TraceCaptures captures(run, validation, options, {*backend, library, speed.get()});
+  captures.plan();
+  captures.take_turns();
+  if (speed) speed->set_reference();
+  captures.write();
+  CapturedNetworks networks = captures.networks();
   const bool loads = std::ranges::count(validation.loads, true) > 0;
   const double off_core_seconds_per_byte = loads ? time_loads(run, networks) : 0;
   wait_for_stage(run.control, run.state, 1);
@@ -167,8 +174,15 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
                             const Experiment& experiment) { return devices.device(index, experiment); },
        .speed = speed.get(),
        .off_core_seconds_per_byte = off_core_seconds_per_byte,
-       .networks = std::move(networks.whole)});
-  runs.run_all();
+       .networks = std::move(networks.whole),
+       .between_runs = [&captures](double share) { captures.take_turns(share); }});
+  for (int forecast = 1; forecast < options.forecasts; ++forecast) {
+    captures.plan();
+    runs.run_all(forecast);
+    captures.write();
+    wait_for_stage(run.control, run.state, static_cast<std::uint32_t>(forecast + 1));
+  }
+  runs.run_all(options.forecasts);  // no turn of a capture is left
   learn_all({run, *backend, runs.collective_thread(), runs.messages(), runs.completions(), runs.last_run()},
             validation, library);
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "core/os/files.hpp"
 #include "models/layer_times/trace.hpp"
@@ -132,22 +133,18 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
 }
 
 /// Rank 0 writes the traces of all ranks, because ranks of several machines share no disk.
-/// @return the captured network; null if this rank captured none
-std::unique_ptr<Network> write_trace(const RankContext& run, const CaptureJob& one) {
+void write_trace(const RankContext& run, const CaptureJob& one) {
   std::string text;
-  std::unique_ptr<Network> network;
   if (one.capture != nullptr) {
     Trace trace = one.capture->trace();
-    network = one.capture->take_network();
     if (!one.shard.is_whole()) trace.batch = one.variant.batch;
-    if (one.add_copies) one.add_copies(*network, trace);
+    if (one.add_copies) one.add_copies(*one.capture->network(), trace);
     text = to_yaml(trace);
   }
   const std::vector<std::string> texts = gather_texts_on_rank_0(run.transport, text);
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     if (!texts[rank].empty()) write_atomically(own_file(one.file, static_cast<int>(rank)), texts[rank]);
   }
-  return network;
 }
 
 /// True if all ranks have shards of the same shape. Otherwise the shard of rank 0, the largest, represents
@@ -191,28 +188,27 @@ bool has_servers(const CaptureShared& shared, const NetworkVariant& variant) {
 /// Times the arithmetic of all strategies that train these networks, whole, and adds it to the measured
 /// links.
 /// @return on rank 0, by file of the trace: time to read or write an array of the parameters [s]
-std::map<std::filesystem::path, double> time_arithmetic_of(
-    const CaptureShared& shared, const std::vector<CaptureJob>& all,
-    const std::vector<std::unique_ptr<Network>>& captured) {
+std::map<std::filesystem::path, double> time_arithmetic_of(const CaptureShared& shared,
+                                                           const std::vector<CaptureJob>& all) {
   constexpr double kSumArrays = 5;  // a copy reads one and writes one, an addition reads two and writes one
   const RankContext& run = shared.run;
   std::map<std::filesystem::path, double> arrays;
-  for (std::size_t job = 0; job < all.size(); ++job) {
-    const CaptureJob& one = all[job];
-    if (!one.shard.is_whole() || one.variant.accumulates || captured[job] == nullptr) continue;
-    const Slice whole{0, trainable_parameters(captured[job]->model())};
+  for (const CaptureJob& one : all) {
+    if (!one.shard.is_whole() || one.variant.accumulates || one.capture == nullptr) continue;
+    Network& network = *one.capture->network();
+    const Slice whole{0, trainable_parameters(network.model())};
     const auto progress = [&run](const std::string& name) {
       set_status(run.state, ("timing the arithmetic of a strategy: " + name).c_str());
       run.state.heartbeat.fetch_add(1);
     };
-    for (const Row& row : time_arithmetic(run.transport, *captured[job], one.file.stem().string(),
+    for (const Row& row : time_arithmetic(run.transport, network, one.file.stem().string(),
                                           arithmetic_of(shared, one.variant, whole), progress)) {
       append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
       if (row.text("algorithm") == kSumOfGradients) arrays[one.file] = *row.number("seconds") / kSumArrays;
     }
     if (!has_servers(shared, one.variant)) continue;
     for (const Row& row :
-         time_program_messages(run, *captured[job], [&] { progress("messages between programs"); }))
+         time_program_messages(run, network, [&] { progress("messages between programs"); }))
       append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
   }
   return arrays;
@@ -236,48 +232,80 @@ void join_ranks(const std::filesystem::path& file, int ranks, double array, Libr
   write_atomically(file, to_yaml(all));
 }
 
+/// Puts the all-reduces within captured steps into the measured links, in place of those of the captures
+/// before.
+void write_sums(const RankContext& run, const std::vector<Row>& sums) {
+  if (!run.transport.is_rank_0()) return;
+  const auto file = run.folder / "links.jsonl";
+  Results links = read_json_lines(read_file(file), file.string());
+  std::erase_if(links.rows, [](const Row& row) { return row.text("in_step") == "true"; });
+  links.rows.insert(links.rows.end(), sums.begin(), sums.end());
+  write_atomically(file, to_json_lines(links));
+}
+
 }  // namespace
 
 /// Each captured step includes the gradient all-reduce that a training step has. The samples of all ranks are
 /// kept apart, because a simulated worker replays the steps of its own rank: cores of a shared machine are
 /// not equally fast. The captures are interleaved, as the runs of points are, because the speed of a shared
 /// machine changes within seconds.
-CapturedNetworks capture_traces(const RankContext& run, const Validation& validation,
-                                const ValidationOptions& options, const CapturePlace& place) {
-  const std::set<NetworkVariant> variants(validation.variants.begin(), validation.variants.end());
-  InStepAllReduceTimes sums(run.transport, run.polling);
-  const CaptureShared shared{run, validation, options, place, sums};
-  std::vector<CaptureJob> all = whole_networks(shared, variants);
-  add_shards(shared, all);
-  capture_interleaved(run, place.speed, all);
-  for (const Row& row : sums.rows())
-    append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
-  std::vector<std::unique_ptr<Network>> captured;
-  for (const CaptureJob& one : all) captured.push_back(write_trace(run, one));
-  const auto network_of = [&](const NetworkVariant& variant) -> Network* {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].variant == variant && all[i].shard.is_whole()) return captured[i].get();
-    }
-    return nullptr;
-  };
-  capture_compressions(run, validation, options, place.library,
-                       {.network = options.sleep ? nullptr : std::function(network_of)});
-  std::map<std::filesystem::path, double> arrays;
-  if (!options.sleep) arrays = time_arithmetic_of(shared, all, captured);
+TraceCaptures::TraceCaptures(const RankContext& run, const Validation& validation,
+                             const ValidationOptions& options, const CapturePlace& place)
+    : place_(place),
+      sums_(run.transport, run.polling),
+      shared_{run, validation, options, place_, sums_},
+      jobs_(whole_networks(shared_, {validation.variants.begin(), validation.variants.end()})) {
+  add_shards(shared_, jobs_);
+}
+
+void TraceCaptures::plan() {
+  const ValidationOptions& options = shared_.options;
+  turns_ = plan_turns(shared_.run, options.sleep, options.forecasts, jobs_);
+  turn_ = 0;
+}
+
+void TraceCaptures::take_turns(double share) {
+  for (; turn_ < share * turns_; ++turn_)
+    capture_turn(shared_.run, place_.speed, jobs_[static_cast<std::size_t>(turn_) % jobs_.size()]);
+}
+
+void TraceCaptures::write() {
+  const auto& [run, validation, options, place, sums] = shared_;
+  write_sums(run, sums_.take_rows());
+  for (const CaptureJob& one : jobs_) write_trace(run, one);
+  if (std::exchange(first_, false)) time_arithmetic();
   barrier(run.transport);
-  for (const CaptureJob& one : all) {
+  Library library;  // reads the files of this call: a library reads each file once
+  for (const CaptureJob& one : jobs_) {
     const int ranks = !options.sleep && have_same_shapes(run.transport, one) ? run.transport.ranks() : 1;
-    if (run.transport.is_rank_0()) join_ranks(one.file, ranks, arrays[one.file], place.library);
+    if (run.transport.is_rank_0()) join_ranks(one.file, ranks, arrays_[one.file], library);
   }
+}
+
+void TraceCaptures::time_arithmetic() {
+  const auto& [run, validation, options, place, sums] = shared_;
+  const auto network_of = [this](const NetworkVariant& variant) -> Network* {
+    const auto job = std::ranges::find_if(jobs_, [&](const CaptureJob& one) {
+      return one.variant == variant && one.shard.is_whole() && one.capture != nullptr;
+    });
+    return job == jobs_.end() ? nullptr : job->capture->network().get();
+  };
+  capture_compressions(run, validation, options, place_.library,
+                       {.network = options.sleep ? nullptr : std::function(network_of)});
+  if (!options.sleep) arrays_ = time_arithmetic_of(shared_, jobs_);
+}
+
+CapturedNetworks TraceCaptures::networks() const {
   CapturedNetworks networks;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (options.sleep || all[i].variant.accumulates) continue;
-    if (!all[i].shard.is_whole()) {
-      networks.shards[all[i].file] = {std::move(all[i].shard), std::move(captured[i])};
+  for (const CaptureJob& one : jobs_) {
+    if (shared_.options.sleep || one.variant.accumulates) continue;
+    const std::shared_ptr<Network> network = one.capture->network();
+    if (!one.shard.is_whole()) {
+      networks.shards[one.file] = {one.shard, network};
       continue;
     }
-    captured[i]->fill_with_synthetic_data(static_cast<std::uint64_t>(1 + run.transport.rank().value));
-    networks.whole[all[i].variant] = std::move(captured[i]);
+    network->fill_with_synthetic_data(static_cast<std::uint64_t>(1 + shared_.run.transport.rank().value));
+    networks.whole[one.variant] = network;
   }
   return networks;
 }

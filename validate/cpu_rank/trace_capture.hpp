@@ -1,7 +1,9 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "kernels/network/network.hpp"
 #include "kernels/timing/capture.hpp"
@@ -10,6 +12,7 @@
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "scenarios/reader/library.hpp"
+#include "validate/capture/interleaved_capture.hpp"
 #include "validate/capture/message_times.hpp"
 
 namespace stepcast {
@@ -17,7 +20,7 @@ namespace stepcast {
 /// Networks that were captured and that real runs go on to train, in the same memory: the addresses of arrays
 /// influence how fast they are read.
 struct CapturedNetworks {
-  std::map<NetworkVariant, std::unique_ptr<Network>> whole;
+  std::map<NetworkVariant, std::shared_ptr<Network>> whole;
   CapturedShards shards;
 };
 
@@ -29,11 +32,6 @@ struct CapturePlace {
   CoreSpeedProbe* speed = nullptr;
 };
 
-/// Captures the traces that the points of a validation need, and rank 0 writes them. All ranks capture at
-/// once, so that they share the machine as they do when they train; with --sleep rank 0 captures alone.
-CapturedNetworks capture_traces(const RankContext& run, const Validation& validation,
-                                const ValidationOptions& options, const CapturePlace& place);
-
 /// The objects that all captures of a rank share; it outlives the captures.
 struct CaptureShared {
   const RankContext& run;
@@ -41,6 +39,41 @@ struct CaptureShared {
   const ValidationOptions& options;
   const CapturePlace& place;
   InStepAllReduceTimes& sums;
+};
+
+/// Captures the traces that the points of a validation need, once for each forecast, and rank 0 writes them.
+/// All ranks capture at once, so that they share the machine as they do when they train; with --sleep rank 0
+/// captures alone.
+class TraceCaptures {
+ public:
+  TraceCaptures(const RankContext& run, const Validation& validation, const ValidationOptions& options,
+                const CapturePlace& place);
+  TraceCaptures(const TraceCaptures&) = delete;
+
+  /// Plans the captures for the next forecast, in which all networks take turns.
+  void plan();
+
+  /// Captures until this share of the planned turns has been made.
+  void take_turns(double share = 1);
+
+  /// Ends the captures for a forecast. Their traces, and the all-reduces within captured steps among the
+  /// measured links, replace those of the forecast before. The first call also times the compression of
+  /// gradients and the arithmetic of strategies.
+  void write();
+
+  /// The captured networks, with this rank's input.
+  CapturedNetworks networks() const;
+
+ private:
+  void time_arithmetic();
+
+  CapturePlace place_;
+  InStepAllReduceTimes sums_;
+  CaptureShared shared_;
+  std::vector<CaptureJob> jobs_;
+  std::map<std::filesystem::path, double> arrays_;  ///< on rank 0, of time_arithmetic_of [s]
+  bool first_ = true;
+  int turns_ = 0, turn_ = 0;  ///< planned, made
 };
 
 }  // namespace stepcast

@@ -67,6 +67,7 @@ std::vector<std::string> rank_arguments(const ValidationOptions& options) {
   std::vector<std::string> words{"--scenario", std::filesystem::absolute(options.scenario).string(),
                                  "--repeats", std::to_string(options.repeats)};
   for (const std::string& setting : options.settings) words.insert(words.end(), {"--set", setting});
+  if (options.forecasts > 1) words.insert(words.end(), {"--forecasts", std::to_string(options.forecasts)});
   if (options.sleep) words.push_back("--sleep");
   if (options.accept_disturbed) words.emplace_back("--accept-disturbed");
   if (options.point >= 0) words.insert(words.end(), {"--point", std::to_string(options.point)});
@@ -195,7 +196,7 @@ RankId first_rank_mpirun_reported(const RankJob& job) {
 }
 
 /// True if a condition holds for all ranks.
-bool all_ranks(const SharedControlBlock& control, bool (*holds)(const RankState&)) {
+bool all_ranks(const SharedControlBlock& control, const std::function<bool(const RankState&)>& holds) {
   for (const RankId rank : first_ranks(control.ranks())) {
     if (!holds(control.rank(rank))) return false;
   }
@@ -229,17 +230,16 @@ class Launch {
         monitor_(*control_, job.heartbeat) {}
 
   void run() {
-    bool stage_open = !job_.before_stage;
+    std::uint32_t stage = 0;  // the last that is open
     while (!ranks_.all_exited() && ranks_.none_failed() && !monitor_.all_finished()) {
       std::this_thread::sleep_for(20ms);
       check_ranks();
       if (job_.progress) job_.progress(control_->rank(RankId{0}).status);
-      if (stage_open ||
-          !all_ranks(*control_, [](const RankState& rank) { return rank.waiting_for_stage.load() > 0; }))
-        continue;
+      const auto waits = [stage](const RankState& rank) { return rank.waiting_for_stage.load() > stage; };
+      if (!job_.before_stage || !all_ranks(*control_, waits)) continue;
       job_.before_stage([this] { check_ranks(); });
-      stage_open = true;
-      rendezvous_ ? rendezvous_->open_stage() : open_stage(*control_, 1);
+      ++stage;
+      rendezvous_ ? rendezvous_->open_stage(stage) : open_stage(*control_, stage);
     }
     // If no rank failed, all results are written, and the ranks get 5 s to exit. If a rank failed, the others
     // may wait for it forever, so they are not waited for.

@@ -150,7 +150,7 @@ class RankAgent {
     } else if (frame.kind == Frame::job && !ranks_) {
       start(frame.body);
     } else if (frame.kind == Frame::stage && control_) {
-      open_stage(*control_, 1);
+      open_stage(*control_, static_cast<std::uint32_t>(std::atoi(frame.name.c_str())));
     }
   }
 

@@ -349,13 +349,13 @@ void Rendezvous::write_hosts() const {
   write_atomically(folder_ / "hosts.csv", to_csv(all));
 }
 
-void Rendezvous::open_stage() {
+void Rendezvous::open_stage(std::uint32_t stage) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     const std::string name = entry.path().filename().string();
     if (entry.is_regular_file() && is_for_all_ranks(entry.path()) && is_plain_file_name(name))
       send_to_all({Frame::file, name, read_file(entry.path())});
   }
-  send_to_all({Frame::stage});
+  send_to_all({Frame::stage, std::to_string(stage)});
 }
 
 }  // namespace stepcast

@@ -60,8 +60,8 @@ class Rendezvous {
   /// Starts the ranks when all agents are there, once, and writes hosts.csv. Call it several times a second.
   /// @throws InputError that names a host with another stepcast-rank, or with fewer cores than ranks
   void check();
-  /// Sends all text files of the folder to all ranks, and opens stage 1.
-  void open_stage();
+  /// Sends all text files of the folder to all ranks, and opens a stage.
+  void open_stage(std::uint32_t stage);
 
  private:
   struct Connection {

@@ -68,7 +68,7 @@ TEST_CASE("networks that take turns in a capture give it the samples of one", "[
   const Trace trace = rotating.trace();
   CHECK(trace.step_seconds.size() == 5);
   CHECK(trace.layers[0].backward_weights.seconds.size() == 5);
-  CHECK(rotating.take_network()->parameters(0).size() == 2);  // weights and bias
+  CHECK(rotating.network()->parameters(0).size() == 2);  // weights and bias
 }
 
 TEST_CASE("a captured trace comes back from its YAML with six digits", "[kernels][capture]") {

@@ -78,7 +78,8 @@ TEST_CASE("the program of a rank in the tests below", "[.][rank-of-test]") {
     std::ofstream(fmt::format("{}/rank-{}.error", folder, rank)) << "lost " << error.what() << "\n";
     _exit(1);
   }
-  wait_for_stage(*control, state, 1);
+  for (std::uint32_t stage = 1; stage <= (what == "forecasts" ? 3 : 1); ++stage)
+    wait_for_stage(*control, state, stage);
   state.finished.store(1);
 }
 
@@ -90,6 +91,15 @@ TEST_CASE("ranks that are started without MPI meet at the stage barrier and fini
   job.before_stage = [&](const auto&) { ++stages; };
   CHECK_NOTHROW(run_ranks(job));
   CHECK(stages == 1);
+}
+
+TEST_CASE("each stage of ranks with several forecasts opens once", "[validate][launch]") {
+  const Started started;
+  RankJob job = started.job(2, "forecasts");
+  int stages = 0;
+  job.before_stage = [&](const auto&) { ++stages; };
+  CHECK_NOTHROW(run_ranks(job));
+  CHECK(stages == 3);
 }
 
 TEST_CASE("a killed rank is named with its status, and the other ranks are ended",
