@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 cp "$STEPCAST_DATA/tests/two-strategies.yaml" tiny.yaml
-"$stepcast" validate tiny.yaml --ranks 2 --accept-disturbed --repeats 1 --forecasts 2 --set batch_per_worker=8 --set noise=null -o both >out 2>&1 ||
+"$stepcast" validate tiny.yaml --ranks 2 --accept-disturbed --repeats 1 --forecasts 2 --set batch_per_worker=8 --set noise.jitter=trace -o both >out 2>&1 ||
   { cat out; exit 1; }
 cd both
 [ "$(wc -l <predicted.sha256)" = 4 ] || { echo "FAILED: both forecasts are not frozen"; cat predicted.sha256; exit 1; }
