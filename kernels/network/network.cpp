@@ -137,6 +137,10 @@ bool Network::has(std::size_t layer, Pass pass) const {
 
 void Network::run(std::size_t layer, Pass pass) {
   if (pass == Pass::update) return update_range(ranges_.at(layer));
+  if (halo_ && pass != Pass::backward_weights && kernels_.at(layer)->has_halo(pass)) {
+    kernels_[layer]->prepare_halo(pass);
+    halo_(*this, layer, pass);
+  }
   kernels_.at(layer)->run(pass);
   if (pass == Pass::backward_weights && options_.part.accumulate) accumulate(ranges_.at(layer));
 }
@@ -266,8 +270,10 @@ void Network::step(const Observer& observer, const StepExchange& exchange) {
     if (exchange.within_pass && layer != kAllLayers) sum(kernel(layer), which);
     if (observer) observer(layer, which);
   };
+  halo_ = exchange.halo;
   run_forward(0, kernels_.size(), after);
   run_backward(0, kernels_.size(), after);
+  halo_ = {};
   if (exchange.before_update) exchange.before_update(*this);
   begin_update();
   if (backend_.fuses()) {

@@ -109,38 +109,61 @@ std::vector<Row> time_program_messages(const RankContext& run, Network& network,
   return rows;
 }
 
-InStepAllReduceTimes::InStepAllReduceTimes(Transport& transport, PollingPolicy& polling)
+InStepTimes::InStepTimes(Transport& transport, PollingPolicy& polling)
     : transport_(transport),
       polling_(polling),
       completions_(&polling, [&transport] { transport.wake_to_poll(); }),
       thread_(nullptr, &polling) {}
 
-void InStepAllReduceTimes::all_reduce(std::span<float> summed) {
-  const auto elements = static_cast<std::int64_t>(summed.size());
-  const auto rounds = rounds_of(ring_all_reduce({transport_.ranks(), 1}), transport_.rank().value, elements);
+/// Executes work on the progress thread while the program waits. @return how long the program waited [s]
+double InStepTimes::on_thread(const std::function<void()>& work) {
   const ComputeScope computing(&polling_);
   const Instant begin = now();
   thread_.submit([&] {
     auto operation = std::make_shared<Operation>();
     try {
-      execute_rounds(transport_, rounds, summed.data());
+      work();
     } catch (...) {
       operation->error = std::current_exception();
     }
     completions_.post(std::move(operation));
   });
   completions_.await_next();
-  pending_.emplace_back(elements, now().wall - begin.wall);
+  return now().wall - begin.wall;
 }
 
-void InStepAllReduceTimes::accept_pending(bool counts) {
+void InStepTimes::all_reduce(std::span<float> summed) {
+  const auto elements = static_cast<std::int64_t>(summed.size());
+  const auto rounds = rounds_of(ring_all_reduce({transport_.ranks(), 1}), transport_.rank().value, elements);
+  const double seconds = on_thread([&] { execute_rounds(transport_, rounds, summed.data()); });
+  pending_.emplace_back(elements, seconds);
+}
+
+void InStepTimes::exchange(const std::vector<Round>& round, float* memory, std::int64_t longest,
+                           const std::function<void()>& pack, const std::function<void()>& unpack) {
+  double packing = 0;
+  const auto timed = [&packing](const std::function<void()>& work) {
+    const Instant begin = now();
+    work();
+    packing += now().wall - begin.wall;
+  };
+  const double seconds = on_thread([&] {
+    timed(pack);
+    execute_rounds(transport_, round, memory);
+    timed(unpack);
+  });
+  const int ranks = transport_.ranks();
+  pending_.emplace_back(ranks * longest, (seconds - packing) * 2 * (ranks - 1));
+}
+
+void InStepTimes::accept_pending(bool counts) {
   for (const auto& [elements, seconds] : pending_) {
     if (counts) seconds_[elements].push_back(seconds);
   }
   pending_.clear();
 }
 
-std::vector<Row> InStepAllReduceTimes::take_rows() {
+std::vector<Row> InStepTimes::take_rows() {
   std::vector<Row> rows;
   for (const auto& [elements, own] : seconds_) {
     const auto ranks = gather_on_rank_0(transport_, own);

@@ -11,6 +11,7 @@
 #include "models/layer_times/trace.hpp"
 #include "models/network/model.hpp"
 #include "report/results/results.hpp"
+#include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/transport.hpp"
@@ -28,25 +29,33 @@ namespace stepcast {
 std::vector<Row> time_program_messages(const RankContext& run, Network& network,
                                        const std::function<void()>& progress);
 
-/// Times of all-reduces inside training steps, made by a progress thread while the program waits, as in a
-/// real run. They differ from the times of many all-reduces in a row: one rank has slept until the other
-/// arrived, and the caches hold what the passes left.
-class InStepAllReduceTimes {
+/// Times of all-reduces and halo exchanges inside training steps, made by a progress thread while the program
+/// waits, as in a real run. They differ from the times of many all-reduces in a row: one rank has slept until
+/// the other arrived, and the caches hold what the passes left.
+class InStepTimes {
  public:
-  InStepAllReduceTimes(Transport& transport, PollingPolicy& polling);
+  InStepTimes(Transport& transport, PollingPolicy& polling);
 
   /// Sums the values over all ranks by a ring, and keeps the time as pending.
   void all_reduce(std::span<float> values);
 
+  /// Executes one round between packing and unpacking, and keeps the time of the round as pending: that of an
+  /// all-reduce whose messages are as long.
+  /// @param longest  elements of the longest message of any rank
+  void exchange(const std::vector<Round>& round, float* memory, std::int64_t longest,
+                const std::function<void()>& pack, const std::function<void()>& unpack);
+
   /// Accepts or drops the times that were taken since the last call.
   void accept_pending(bool accepts);
 
-  /// One row of measured links for each message size, on rank 0, of the times that were accepted since the
+  /// One row of measured links for each size of an all-reduce, on rank 0, of the times that were accepted since the
   /// last call; all ranks call it. An all-reduce counts from the arrival of the last rank, so its time is the
   /// shortest of all ranks.
   std::vector<Row> take_rows();
 
  private:
+  double on_thread(const std::function<void()>& work);
+
   Transport& transport_;
   PollingPolicy& polling_;
   std::map<std::int64_t, std::vector<double>> seconds_;  ///< accepted times, by number of elements

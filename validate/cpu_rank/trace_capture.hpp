@@ -38,7 +38,7 @@ struct CaptureShared {
   const Validation& validation;
   const ValidationOptions& options;
   const CapturePlace& place;
-  InStepAllReduceTimes& sums;
+  InStepTimes& sums;
 };
 
 /// Captures the traces that the points of a validation need, once for each forecast, and rank 0 writes them.
@@ -68,7 +68,7 @@ class TraceCaptures {
   void time_arithmetic();
 
   CapturePlace place_;
-  InStepAllReduceTimes sums_;
+  InStepTimes sums_;
   CaptureShared shared_;
   std::vector<CaptureJob> jobs_;
   std::map<std::filesystem::path, double> arrays_;  ///< on rank 0, of time_arithmetic_of [s]
