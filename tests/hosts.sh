@@ -98,6 +98,14 @@ check by-ssh
 [ $wide -eq 0 ] || fail "--hosts: a socket listens at all interfaces"
 grep -q 'dropped a connection from .*: it did not show the token' by-ssh/strangers.log || fail "the stranger is not named"
 
+# Ranks that compute, with two forecasts: each has traces and algorithms that its hosts sent and got.
+"$stepcast" validate tiny.yaml --hosts hosts --rsh "$work/rsh" --bind $network.254:29511 --accept-disturbed --repeats 1 --forecasts 2 \
+  --set noise.jitter=trace --heartbeat 200 -o computing >computing.out 2>computing.err </dev/null || { fail "--forecasts 2: exit code $?"; cat computing.err computing/*.log; }
+check computing
+[ "$(cut -d, -f2 <(grep -v '^#' computing/samples.csv | tail -n +2) | sort | uniq -c | awk '{ printf "%s ", $1 }')" = "2 2 " ] ||
+  { fail "--forecasts 2: not every forecast has runs"; cat computing/samples.csv; }
+cmp -s computing/forecast-1/small-mlp-b8.yaml computing/forecast-2/small-mlp-b8.yaml && fail "--forecasts 2: both have the same trace"
+
 # Inside mpirun, by both transports. All hosts see this copy of the scenario.
 cp tiny.yaml "$work/tiny.yaml"
 export STEPCAST_STORE_TOKEN=0123456789abcdef OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

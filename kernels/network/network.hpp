@@ -80,8 +80,8 @@ class Network;
 struct StepExchange {
   /// All-reduces `LayerKernel::partial_sums` within a pass; may be empty.
   std::function<void(std::span<float>)> within_pass = {};
-  /// Exchanges the rows of neighbours that a layer of a spatial shard reads in a pass, before that pass; may be
-  /// empty.
+  /// Exchanges the rows of neighbours that a layer of a spatial shard reads in a pass, before that pass; may
+  /// be empty.
   std::function<void(Network&, std::size_t layer, Pass pass)> halo = {};
   /// Exchanges gradients between the backward pass and the update; may be empty.
   std::function<void(Network&)> before_update = {};

@@ -72,8 +72,8 @@ class PointRuns {
   ~PointRuns();
 
   /// Runs all points in rounds, with the algorithms that a forecast chose. A point is repeated while too few
-  /// of its runs count, up to its RetryBudget. Rank 0 adds each run to samples.jsonl; at the end it writes the
-  /// file again, with the runs that count marked. Rows that were there before stay.
+  /// of its runs count, up to its RetryBudget. Rank 0 adds each run to samples.jsonl; at the end it writes
+  /// the file again, with the runs that count marked. Rows that were there before stay.
   /// @param forecast  number of the forecast, from 1; called once for each, in order
   void run_all(int forecast = 1);
 

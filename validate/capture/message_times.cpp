@@ -15,6 +15,7 @@
 #include "runtime/p2p/point_to_point.hpp"
 #include "runtime/transport/transport.hpp"
 #include "strategies/collectives/schedule.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
 
 namespace stepcast {
 
@@ -186,6 +187,67 @@ std::vector<Row> InStepTimes::take_rows() {
   }
   seconds_.clear();
   return rows;
+}
+
+CapturedHalos::CapturedHalos(const Model& model, const ModelPartition& partition, Transport& transport,
+                             InStepTimes& times)
+    : model_(model),
+      partition_(partition.spatial),
+      batch_(partition.micro_batch),
+      place_(transport.rank().value % device_count(partition_.parts)),
+      first_(transport.rank().value - place_),
+      times_(times) {
+  for (int device = 0; device < device_count(partition_.parts); ++device)
+    halos_.push_back(device_halos(model_, partition_, device));
+}
+
+void CapturedHalos::exchange(Network& network, std::size_t layer, Pass pass) {
+  LayerKernel& kernel = network.kernel(layer);
+  const auto [known, is_new] = exchanges_.try_emplace({layer, pass});
+  if (is_new) known->second = exchanges_of(layer, pass);
+  float* const memory = buffer_.data();
+  for (const DimensionExchange& one : known->second) {
+    const auto pack = [&] {
+      network.backend().begin_thread();
+      for (const HaloBox& box : one.boxes)
+        if (box.sends) kernel.pack_halo(pass, box.box, memory + box.begin);
+    };
+    const auto unpack = [&] {
+      for (const HaloBox& box : one.boxes)
+        if (!box.sends) kernel.unpack_halo(pass, box.box, memory + box.begin);
+    };
+    times_.exchange(one.rounds, memory, one.longest, pack, unpack);
+  }
+}
+
+std::vector<CapturedHalos::DimensionExchange> CapturedHalos::exchanges_of(std::size_t layer, Pass pass) {
+  const bool errors = pass == Pass::backward_data;
+  std::vector<std::vector<HaloMessage>> received;
+  for (const auto& device : halos_)
+    received.push_back(errors ? device[layer].backward : device[layer].forward);
+  const HaloExchange halo = halo_exchange(partition_.parts, received);
+  if (halo.schedule == nullptr) return {};
+  const auto elements = batch_ * static_cast<std::int64_t>(halo.elements);
+  buffer_.resize(std::max(buffer_.size(), static_cast<std::size_t>(elements)));
+  Collective collective;
+  collective.kind = Collective::Kind::exchange;
+  collective.layer = static_cast<int>(layer);
+  collective.buffer.array = errors ? Array::errors : Array::activations;
+  collective.buffer.size = Bytes{sizeof(float) * static_cast<double>(elements)};
+  collective.schedule = halo.schedule;
+  const auto boxes = halo_messages(model_, partition_, collective, place_);
+  std::vector<DimensionExchange> all;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const Phase& phase = halo.schedule->phases[i];
+    DimensionExchange& one = all.emplace_back();
+    one.boxes = boxes[i];
+    one.rounds = rounds_of({halo.schedule->ranks, halo.schedule->parts, {phase}}, place_, elements);
+    for (Round& round : one.rounds)
+      for (Transfer& transfer : round) transfer.peer += first_;
+    for (const Edge& edge : *phase.edges)
+      one.longest = std::max(one.longest, elements / halo.schedule->parts * edge.chunks);
+  }
+  return all;
 }
 
 namespace {

@@ -10,8 +10,10 @@
 #include "kernels/network/network.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/network/model.hpp"
+#include "models/partition/spatial_partition.hpp"
 #include "report/results/results.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
+#include "runtime/devices/spatial_device.hpp"
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/transport.hpp"
@@ -48,9 +50,9 @@ class InStepTimes {
   /// Accepts or drops the times that were taken since the last call.
   void accept_pending(bool accepts);
 
-  /// One row of measured links for each size of an all-reduce, on rank 0, of the times that were accepted since the
-  /// last call; all ranks call it. An all-reduce counts from the arrival of the last rank, so its time is the
-  /// shortest of all ranks.
+  /// One row of measured links for each size of an all-reduce, on rank 0, of the times that were accepted
+  /// since the last call; all ranks call it. An all-reduce counts from the arrival of the last rank, so its
+  /// time is the shortest of all ranks.
   std::vector<Row> take_rows();
 
  private:
@@ -63,6 +65,37 @@ class InStepTimes {
   std::vector<std::pair<std::int64_t, double>> pending_;
   CompletionQueue completions_;
   ProgressThread thread_;  // declared last: it uses the other members
+};
+
+/// Exchanges the halos of a spatial shard in captured steps, as the plan of a real run does, so that the
+/// caches hold the same data.
+class CapturedHalos {
+ public:
+  /// @param model  the whole model; it outlives this object
+  CapturedHalos(const Model& model, const ModelPartition& partition, Transport& transport,
+                InStepTimes& times);
+
+  /// StepExchange::halo
+  void exchange(Network& network, std::size_t layer, Pass pass);
+
+ private:
+  /// The messages along one dimension.
+  struct DimensionExchange {
+    std::vector<HaloBox> boxes;
+    std::vector<Round> rounds;
+    std::int64_t longest = 0;  ///< elements of the longest message
+  };
+
+  std::vector<DimensionExchange> exchanges_of(std::size_t layer, Pass pass);
+
+  const Model& model_;
+  SpatialPartition partition_;
+  std::int64_t batch_;
+  int place_, first_;  ///< in the group of ranks that share samples; first rank of the group
+  InStepTimes& times_;
+  std::vector<std::vector<LayerHalo>> halos_;  ///< of each device of the group
+  std::map<std::pair<std::size_t, Pass>, std::vector<DimensionExchange>> exchanges_;
+  std::vector<float> buffer_;
 };
 
 /// CPU time that a message costs the core of the sending rank, and also the core of the receiving rank:

@@ -105,7 +105,7 @@ std::unique_ptr<CoreSpeedProbe> make_core_speed_probe(const RankContext& run, Ba
   const auto network = std::make_shared<Network>(backend, model, NetworkOptions{.batch = 4});
   return std::make_unique<CoreSpeedProbe>(run.transport, [network, &polling = run.polling] {
     const ComputeScope computing(&polling);  // threads that carry messages of runs must not poll
-    network->reset();  // every probe does the same work
+    network->reset();                        // every probe does the same work
     for (int i = 0; i < kWarmSteps; ++i) network->step();
     const Instant begin = now();
     for (int i = 0; i < kTimedSteps; ++i) network->step();

@@ -16,7 +16,6 @@
 #include "runtime/devices/spatial_device.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/transport/transport.hpp"
-#include "strategies/model_parallel/group_plan.hpp"
 #include "scenarios/reader/library.hpp"
 #include "validate/capture/arithmetic_times.hpp"
 #include "validate/capture/interleaved_capture.hpp"
@@ -66,88 +65,6 @@ StepExchange sums_within_passes(const CaptureShared& shared) {
   if (shared.options.sleep) return {};
   return {.within_pass = [&sums = shared.sums](std::span<float> summed) { sums.all_reduce(summed); }};
 }
-
-/// Exchanges the halos of a spatial shard in captured steps, as the plan of a real run does: the caches then
-/// hold the same data.
-class CapturedHalos {
- public:
-  CapturedHalos(const Model& model, const ModelPartition& partition, Transport& transport, InStepTimes& times)
-      : model_(model),
-        partition_(partition.spatial),
-        batch_(partition.micro_batch),
-        place_(transport.rank().value % device_count(partition_.parts)),
-        first_(transport.rank().value - place_),
-        times_(times) {
-    for (int device = 0; device < device_count(partition_.parts); ++device)
-      halos_.push_back(device_halos(model_, partition_, device));
-  }
-
-  void exchange(Network& network, std::size_t layer, Pass pass) {
-    LayerKernel& kernel = network.kernel(layer);
-    const auto [known, is_new] = exchanges_.try_emplace({layer, pass});
-    if (is_new) known->second = phases_of(layer, pass);
-    for (Phase& one : known->second) {
-      float* const memory = buffer_.data();
-      times_.exchange(
-          one.rounds, memory, one.longest,
-          [&] {
-            network.backend().begin_thread();
-            for (const HaloBox& box : one.boxes)
-              if (box.sends) kernel.pack_halo(pass, box.box, memory + box.begin);
-          },
-          [&] {
-            for (const HaloBox& box : one.boxes)
-              if (!box.sends) kernel.unpack_halo(pass, box.box, memory + box.begin);
-          });
-    }
-  }
-
- private:
-  struct Phase {
-    std::vector<HaloBox> boxes;
-    std::vector<Round> rounds;
-    std::int64_t longest = 0;  ///< elements of the longest message
-  };
-
-  std::vector<Phase> phases_of(std::size_t layer, Pass pass) {
-    const bool errors = pass == Pass::backward_data;
-    std::vector<std::vector<HaloMessage>> received;
-    for (const auto& device : halos_)
-      received.push_back(errors ? device[layer].backward : device[layer].forward);
-    const HaloExchange halo = halo_exchange(partition_.parts, received);
-    if (halo.schedule == nullptr) return {};
-    const auto elements = batch_ * static_cast<std::int64_t>(halo.elements);
-    Collective collective;
-    collective.kind = Collective::Kind::exchange;
-    collective.layer = static_cast<int>(layer);
-    collective.buffer.array = errors ? Array::errors : Array::activations;
-    collective.buffer.size = Bytes{sizeof(float) * static_cast<double>(elements)};
-    collective.schedule = halo.schedule;
-    buffer_.resize(std::max(buffer_.size(), static_cast<std::size_t>(elements)));
-    const auto boxes = halo_messages(model_, partition_, collective, place_);
-    std::vector<Phase> phases;
-    for (std::size_t i = 0; i < boxes.size(); ++i) {
-      const auto& phase = halo.schedule->phases[i];
-      Phase& one = phases.emplace_back();
-      one.boxes = boxes[i];
-      one.rounds = rounds_of({halo.schedule->ranks, halo.schedule->parts, {phase}}, place_, elements);
-      for (Round& round : one.rounds)
-        for (Transfer& transfer : round) transfer.peer += first_;
-      for (const Edge& edge : *phase.edges)
-        one.longest = std::max(one.longest, elements / halo.schedule->parts * edge.chunks);
-    }
-    return phases;
-  }
-
-  const Model& model_;
-  SpatialPartition partition_;
-  std::int64_t batch_;
-  int place_, first_;  ///< in the group of ranks that share samples; first rank of the group
-  InStepTimes& times_;
-  std::vector<std::vector<LayerHalo>> halos_;  ///< of each device of the group
-  std::map<std::pair<std::size_t, Pass>, std::vector<Phase>> exchanges_;
-  std::vector<float> buffer_;
-};
 
 const Model& model_of(const NetworkVariant& variant, Library& library) {
   const YamlNode name = command_line_name(variant.model);
@@ -296,8 +213,7 @@ std::map<std::filesystem::path, double> time_arithmetic_of(const CaptureShared& 
       if (row.text("algorithm") == kSumOfGradients) arrays[one.file] = *row.number("seconds") / kSumArrays;
     }
     if (!has_servers(shared, one.variant)) continue;
-    for (const Row& row :
-         time_program_messages(run, network, [&] { progress("messages between programs"); }))
+    for (const Row& row : time_program_messages(run, network, [&] { progress("messages between programs"); }))
       append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
   }
   return arrays;

@@ -34,10 +34,13 @@ TEST_CASE("forecasts are joined by the mean of each point and by their hashes, a
     row.set("workers", std::int64_t{2});
     row.set("step_seconds", static_cast<double>(number));
     row.set("all_reduce", std::string(number == 1 ? "ring" : "tree"));
-    append_line(samples, fmt::format(R"({{"scenario":"s","forecast":{},"point":"a","step_seconds":1.5,"kept":true}})", number));
+    append_line(samples,
+                fmt::format(R"({{"scenario":"s","forecast":{},"point":"a","step_seconds":1.5,"kept":true}})",
+                            number));
     for (const char* file : {"predicted.csv", "predicted-all-reduces.csv", "links.jsonl"})
       write_atomically(folder.path() / file, fmt::format("{}\n", number));
-    write_atomically(folder.path() / "predicted.sha256", "aa  predicted.csv\nbb  predicted-all-reduces.csv\n");
+    write_atomically(folder.path() / "predicted.sha256",
+                     "aa  predicted.csv\nbb  predicted-all-reduces.csv\n");
     keep_forecast({"links.jsonl"}, static_cast<std::size_t>(number), folder.path());
   }
   const RealForecast mean = join_forecasts(forecasts, folder.path());

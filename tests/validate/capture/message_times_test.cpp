@@ -1,0 +1,100 @@
+#include "validate/capture/message_times.hpp"
+
+#include <catch2/catch.hpp>
+#include <mutex>
+#include <set>
+
+#include "../../runtime/planned_parts.hpp"
+#include "kernels/onednn/backend.hpp"
+
+namespace stepcast::message_times_test {
+namespace {
+
+constexpr int kSteps = 3;
+const std::string kMaps = R"(
+name: maps
+source: test
+input: [3, 12, 16]
+layers:
+  - {name: conv1, kind: convolution, filters: 4, kernel: 3, pad: 1}
+  - {name: relu1, kind: relu}
+  - {name: conv2, kind: convolution, filters: 5, kernel: 5, pad: 2}
+  - {name: pool, kind: max_pool, kernel: 3, stride: 2, pad: 1}
+  - {name: conv3, kind: convolution, filters: 2, kernel: 3, pad: 1}
+  - {name: loss, kind: mean_squared_error}
+)";
+
+/// A parameter of the first layer after some steps, and the rows of measured links on rank 0.
+struct Trained {
+  double by_device = 0, in_captured_steps = 0;
+  std::vector<Row> rows = {};
+};
+
+void train_captured(const PlannedParts& planned, std::vector<Trained>& all, Transport& transport,
+                    const SpatialNetwork& shard) {
+  PollingPolicy polling;
+  InStepTimes times(transport, polling);
+  CapturedHalos halos(planned.model, planned.plan.partition, transport, times);
+  shard.network->reset();
+  std::set<std::size_t> forward, backward;
+  const StepExchange exchange{.halo =
+                                  [&](Network& network, std::size_t layer, Pass pass) {
+                                    halos.exchange(network, layer, pass);
+                                    (pass == Pass::forward ? forward : backward).insert(layer);
+                                  },
+                              .before_update =
+                                  [&](Network& network) {
+                                    const ParameterView& parameters = network.all_parameters();
+                                    times.all_reduce({parameters.gradient, parameters.elements});
+                                  }};
+  for (int step = 0; step < kSteps; ++step) {
+    shard.network->step({}, exchange);
+    times.accept_pending(step > 0);
+  }
+  CHECK(forward == std::set<std::size_t>{0, 2, 3, 4});
+  CHECK(backward == std::set<std::size_t>{2, 3, 4});  // nothing reads the input's error signal
+  Trained& own = all[transport.rank().index()];
+  own.in_captured_steps = shard.network->all_parameters().value[0];
+  own.rows = times.take_rows();
+  CHECK(times.take_rows().empty());
+}
+
+}  // namespace
+
+TEST_CASE("captured steps of spatial shards exchange the halos that real runs exchange", "[validate]") {
+  const char* const split = GENERATE("2", "[1, 2]", "[2, 2]");
+  CAPTURE(split);
+  const int ranks = std::string(split) == "[2, 2]" ? 4 : 2;
+  const PlannedParts planned(
+      ranks, kMaps, "{kind: spatial, halo_overlap: false, bucket: model, split: " + std::string(split) + "}",
+      2 * ranks, kSteps);
+  REQUIRE(planned.plan.partition.simulated_only == "");
+  const auto backend = make_onednn_backend();
+  std::vector<SpatialNetwork> shards(static_cast<std::size_t>(ranks));
+  std::vector<Trained> all(static_cast<std::size_t>(ranks));
+  run_parts(planned, [&](int rank, std::mutex& building, const auto& run) {
+    SpatialNetwork& shard = shards[static_cast<std::size_t>(rank)];
+    {
+      const std::lock_guard lock(building);
+      shard = spatial_network(*backend, planned.model, planned.plan.partition, rank,
+                              {.optimizer = {.learning_rate = 0.1}});
+    }
+    run(*spatial_device(shard, planned.model, planned.plan.partition, rank));
+    all[static_cast<std::size_t>(rank)].by_device = shard.network->all_parameters().value[0];
+  });
+  run_ranks("memory", ranks, [&](Transport& transport) {
+    train_captured(planned, all, transport, shards[transport.rank().index()]);
+  });
+  for (const Trained& one : all) {
+    CHECK(one.in_captured_steps == Approx(one.by_device).epsilon(1e-5));
+    CHECK(one.in_captured_steps == all.front().in_captured_steps);
+  }
+  REQUIRE_FALSE(all.front().rows.empty());
+  for (const Row& row : all.front().rows) {
+    CHECK(row.text("in_step") == "true");
+    CHECK(*row.number("seconds") > 0);
+    CHECK(*row.number("repeats") >= kSteps - 1);  // the first step was not accepted
+  }
+}
+
+}  // namespace stepcast::message_times_test
