@@ -17,8 +17,6 @@
 namespace stepcast {
 namespace {
 
-constexpr int kRepeats = 16;  // after one that is not counted
-
 /// Copies an array as a receive from another rank would write it.
 Arithmetic delivered(Array from, Array to) {
   return [from, to](Arrays& arrays) { std::ranges::copy(arrays.of(from), arrays.of(to).begin()); };
@@ -87,13 +85,13 @@ std::vector<TimedArithmetic> arithmetic_of(const std::string& kind, const Slice&
 
 namespace {
 
-/// Median of the times of one arithmetic on this rank [s].
-double median_seconds(Transport& transport, Network& network, const TimedArithmetic& one,
+/// Median of the times of one arithmetic on this rank [s]. A first repetition is not counted.
+double median_seconds(Transport& transport, Network& network, const TimedArithmetic& one, int repeats,
                       const std::function<void(const std::string&)>& progress) {
   const std::unique_ptr<RankDevice> device = replica_device(network);
   device->begin();
   std::vector<double> seconds;
-  for (int repeat = 0; repeat <= kRepeats; ++repeat) {
+  for (int repeat = 0; repeat <= repeats; ++repeat) {
     progress(one.name);
     if (one.trains) network.step();
     if (one.before) device->calculate(one.before);
@@ -108,11 +106,12 @@ double median_seconds(Transport& transport, Network& network, const TimedArithme
 }  // namespace
 
 std::vector<Row> time_arithmetic(Transport& transport, Network& network, const std::string& trace,
-                                 const std::vector<TimedArithmetic>& all,
+                                 const std::vector<TimedArithmetic>& all, int repeats,
                                  const std::function<void(const std::string& name)>& progress) {
   std::vector<Row> rows;
   for (const TimedArithmetic& one : all) {
-    const auto medians = gather_on_rank_0(transport, {median_seconds(transport, network, one, progress)});
+    const auto medians =
+        gather_on_rank_0(transport, {median_seconds(transport, network, one, repeats, progress)});
     if (medians.empty()) continue;
     double sum = 0;
     for (const std::vector<double>& rank : medians) sum += rank.front();
@@ -122,7 +121,7 @@ std::vector<Row> time_arithmetic(Transport& transport, Network& network, const s
     row.set("network", trace);
     row.set("bytes", 4.0 * static_cast<double>(network.all_parameters().elements));
     row.set("seconds", sum / static_cast<double>(medians.size()));
-    row.set("repeats", std::int64_t{kRepeats});
+    row.set("repeats", std::int64_t{repeats});
     rows.push_back(row);
   }
   return rows;

@@ -45,7 +45,7 @@ std::vector<TimedArithmetic> arithmetic_of(const std::string& kind, const Slice&
 /// @return rows of measured links, on rank 0: `what` is "arithmetic", `algorithm` the name, `network` the
 /// name of the trace, `seconds` the mean of the ranks' medians
 std::vector<Row> time_arithmetic(Transport& transport, Network& network, const std::string& trace,
-                                 const std::vector<TimedArithmetic>& all,
+                                 const std::vector<TimedArithmetic>& all, int repeats,
                                  const std::function<void(const std::string& name)>& progress);
 
 /// The time of an arithmetic in measured links; none if it was not measured.

@@ -15,6 +15,7 @@
 #include "report/results/results.hpp"
 #include "runtime/devices/spatial_device.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
+#include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/transport.hpp"
 #include "scenarios/reader/library.hpp"
 #include "validate/capture/arithmetic_times.hpp"
@@ -191,32 +192,59 @@ bool has_servers(const CaptureShared& shared, const NetworkVariant& variant) {
   return false;
 }
 
-/// Times the arithmetic of all strategies that train these networks, whole, and adds it to the measured
+/// Puts rows into the measured links, in place of those of the forecast before. Called by all ranks.
+/// @param old  true for the rows that are replaced
+void replace_links(const RankContext& run, const std::vector<Row>& rows, bool (*old)(const Row&)) {
+  if (!run.transport.is_rank_0()) return;
+  const auto file = run.folder / "links.jsonl";
+  Results links = read_json_lines(read_file(file), file.string());
+  std::erase_if(links.rows, old);
+  links.rows.insert(links.rows.end(), rows.begin(), rows.end());
+  write_atomically(file, to_json_lines(links));
+}
+
+constexpr int kArithmeticRepeats = 16, kFewestArithmeticRepeats = 3;  // for all forecasts, for one
+
+/// Times the arithmetic of all strategies that train these networks, whole, and writes it to the measured
 /// links.
 /// @return on rank 0, by file of the trace: time to read or write an array of the parameters [s]
 std::map<std::filesystem::path, double> time_arithmetic_of(const CaptureShared& shared,
                                                            const std::vector<CaptureJob>& all) {
   constexpr double kSumArrays = 5;  // a copy reads one and writes one, an addition reads two and writes one
   const RankContext& run = shared.run;
+  const int repeats = std::max(kArithmeticRepeats / shared.options.forecasts, kFewestArithmeticRepeats);
+  const ComputeScope computing(&run.polling);  // threads that carry messages of runs must not poll
   std::map<std::filesystem::path, double> arrays;
+  std::vector<Row> rows;
   for (const CaptureJob& one : all) {
     if (!one.shard.is_whole() || one.variant.accumulates || one.capture == nullptr) continue;
     Network& network = *one.capture->network();
     const Slice whole{0, trainable_parameters(network.model())};
     const auto progress = [&run](const std::string& name) {
       set_status(run.state, ("timing the arithmetic of a strategy: " + name).c_str());
-      run.state.heartbeat.fetch_add(1);
     };
     for (const Row& row : time_arithmetic(run.transport, network, one.file.stem().string(),
-                                          arithmetic_of(shared, one.variant, whole), progress)) {
-      append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
+                                          arithmetic_of(shared, one.variant, whole), repeats, progress)) {
       if (row.text("algorithm") == kSumOfGradients) arrays[one.file] = *row.number("seconds") / kSumArrays;
+      rows.push_back(row);
     }
-    if (!has_servers(shared, one.variant)) continue;
-    for (const Row& row : time_program_messages(run, network, [&] { progress("messages between programs"); }))
+  }
+  replace_links(run, rows, [](const Row& row) { return row.text("what") == "arithmetic"; });
+  return arrays;
+}
+
+/// Times messages between servers and the workers that train these networks, and adds them to the measured
+/// links.
+void time_server_messages(const CaptureShared& shared, const std::vector<CaptureJob>& all) {
+  const RankContext& run = shared.run;
+  for (const CaptureJob& one : all) {
+    if (!one.shard.is_whole() || one.variant.accumulates || one.capture == nullptr ||
+        !has_servers(shared, one.variant))
+      continue;
+    const auto progress = [&run] { set_status(run.state, "timing messages between programs"); };
+    for (const Row& row : time_program_messages(run, *one.capture->network(), progress))
       append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
   }
-  return arrays;
 }
 
 double update_seconds(const Trace& trace) {
@@ -235,17 +263,6 @@ void join_ranks(const std::filesystem::path& file, int ranks, double array, Libr
   for (int rank = 1; rank < ranks; ++rank) join(all, trace_of(rank));
   if (array > 0) all.update_arrays = std::clamp(update_seconds(all) / array, 1.0, 100.0);
   write_atomically(file, to_yaml(all));
-}
-
-/// Puts the all-reduces within captured steps into the measured links, in place of those of the captures
-/// before.
-void write_sums(const RankContext& run, const std::vector<Row>& sums) {
-  if (!run.transport.is_rank_0()) return;
-  const auto file = run.folder / "links.jsonl";
-  Results links = read_json_lines(read_file(file), file.string());
-  std::erase_if(links.rows, [](const Row& row) { return row.text("in_step") == "true"; });
-  links.rows.insert(links.rows.end(), sums.begin(), sums.end());
-  write_atomically(file, to_json_lines(links));
 }
 
 }  // namespace
@@ -276,9 +293,10 @@ void TraceCaptures::take_turns(double share) {
 
 void TraceCaptures::write() {
   const auto& [run, validation, options, place, sums] = shared_;
-  write_sums(run, sums_.take_rows());
+  replace_links(run, sums_.take_rows(), [](const Row& row) { return row.text("in_step") == "true"; });
   for (const CaptureJob& one : jobs_) write_trace(run, one);
-  if (std::exchange(first_, false)) time_arithmetic();
+  if (std::exchange(first_, false)) time_once();
+  if (!options.sleep) arrays_ = time_arithmetic_of(shared_, jobs_);
   barrier(run.transport);
   Library library;  // reads the files of this call: a library reads each file once
   for (const CaptureJob& one : jobs_) {
@@ -287,7 +305,7 @@ void TraceCaptures::write() {
   }
 }
 
-void TraceCaptures::time_arithmetic() {
+void TraceCaptures::time_once() {
   const auto& [run, validation, options, place, sums] = shared_;
   const auto network_of = [this](const NetworkVariant& variant) -> Network* {
     const auto job = std::ranges::find_if(jobs_, [&](const CaptureJob& one) {
@@ -297,7 +315,7 @@ void TraceCaptures::time_arithmetic() {
   };
   capture_compressions(run, validation, options, place_.library,
                        {.network = options.sleep ? nullptr : std::function(network_of)});
-  if (!options.sleep) arrays_ = time_arithmetic_of(shared_, jobs_);
+  if (!options.sleep) time_server_messages(shared_, jobs_);
 }
 
 CapturedNetworks TraceCaptures::networks() const {

@@ -56,16 +56,16 @@ class TraceCaptures {
   /// Captures until this share of the planned turns has been made.
   void take_turns(double share = 1);
 
-  /// Ends the captures for a forecast. Their traces, and the all-reduces within captured steps among the
-  /// measured links, replace those of the forecast before. The first call also times the compression of
-  /// gradients and the arithmetic of strategies.
+  /// Ends the captures for a forecast, and times the arithmetic of strategies. The traces, and among the
+  /// measured links the all-reduces within captured steps and the arithmetic, replace those of the forecast
+  /// before. The first call also times the compression of gradients and the messages of servers.
   void write();
 
   /// The captured networks, with this rank's input.
   CapturedNetworks networks() const;
 
  private:
-  void time_arithmetic();
+  void time_once();
 
   CapturePlace place_;
   InStepTimes sums_;
