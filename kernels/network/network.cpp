@@ -254,11 +254,6 @@ void Network::update(std::size_t begin, std::size_t end, const float* gradient) 
   backend_.update(options_.optimizer, arrays);
 }
 
-void Network::set_rate(double learning_rate, double gradient_scale) {
-  options_.optimizer.learning_rate = learning_rate;
-  gradient_scale_ = gradient_scale;
-}
-
 void Network::step(const Observer& observer, const StepExchange& exchange) {
   const auto sum = [&](LayerKernel& kernel, Pass which) {
     const std::span<float> summed = kernel.partial_sums(which);

@@ -124,7 +124,10 @@ class Network {
   /// Counts steps for the optimizer; `step` calls it before the first update.
   void begin_update() { ++step_; }
   /// Sets the optimizer's learning rate and the factor on gradients (1 / N for sums of N gradients).
-  void set_rate(double learning_rate, double gradient_scale);
+  void set_rate(double learning_rate, double gradient_scale) {
+    options_.optimizer.learning_rate = learning_rate;
+    gradient_scale_ = gradient_scale;
+  }
   /// Runs the optimizer on elements [begin, end) of all parameters with any gradient of that length.
   void update(std::size_t begin, std::size_t end, const float* gradient);
   /// Runs the update of layers [first, last): on a backend that fuses in one call for all of them.

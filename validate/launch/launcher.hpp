@@ -25,9 +25,9 @@ struct RankJob {
   std::vector<std::string> arguments;    ///< arguments of stepcast-rank, without those that say where it runs
   double heartbeat = kHeartbeatTimeout;  ///< a rank without a heartbeat for this long has failed [s]
   std::function<bool()> interrupted;  ///< polled several times a second: true ends the launch; may be empty
-  /// Called each time that all ranks wait for the next stage, counted from 1; the stage opens when it returns.
-  /// It calls `check_ranks` now and then, so that failed ranks are found meanwhile. May be empty: no stage
-  /// opens.
+  /// Called each time that all ranks wait for the next stage, counted from 1; the stage opens when it
+  /// returns. It calls `check_ranks` now and then, so that failed ranks are found meanwhile. May be empty: no
+  /// stage opens.
   std::function<void(const std::function<void()>& check_ranks)> before_stage;
   /// Gets the status of rank 0 several times a second; may be empty.
   std::function<void(const std::string&)> progress;
