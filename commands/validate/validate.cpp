@@ -82,6 +82,9 @@ void remove_earlier(const std::filesystem::path& folder) {
        {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml", "platform-host.yaml",
         "predicted-all-reduces.csv", "predicted-learning.csv", "time-to-loss.csv"})
     std::filesystem::remove(folder / file);
+  for (std::size_t forecast = 1; std::filesystem::remove_all(forecast_folder(folder, forecast)) > 0;
+       ++forecast) {
+  }
 }
 
 /// Overwrites the line of progress on a terminal.
