@@ -291,7 +291,18 @@ void TraceCaptures::take_turns(double share) {
     capture_turn(shared_.run, place_.speed, jobs_[static_cast<std::size_t>(turn_) % jobs_.size()]);
 }
 
+/// On a shared machine most steps may be disturbed for some seconds. Takes more turns of the captures that
+/// then have too few others.
+void TraceCaptures::take_missing_turns() {
+  constexpr int kMostTurns = 30;  // of one capture
+  for (const CaptureJob& one : jobs_) {
+    for (int more = 0; !shared_.options.sleep && more < kMostTurns && !one.capture->has_enough(); ++more)
+      capture_turn(shared_.run, place_.speed, one);
+  }
+}
+
 void TraceCaptures::write() {
+  take_missing_turns();
   const auto& [run, validation, options, place, sums] = shared_;
   replace_links(run, sums_.take_rows(), [](const Row& row) { return row.text("in_step") == "true"; });
   for (const CaptureJob& one : jobs_) write_trace(run, one);

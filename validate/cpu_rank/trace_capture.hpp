@@ -65,6 +65,7 @@ class TraceCaptures {
   CapturedNetworks networks() const;
 
  private:
+  void take_missing_turns();
   void time_once();
 
   CapturePlace place_;

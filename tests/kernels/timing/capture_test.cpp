@@ -108,6 +108,29 @@ TEST_CASE("a capture in which no step is undisturbed is refused", "[kernels][cap
                     Catch::Contains("capture: only 0 of 20 pairs of steps ran undisturbed"));
 }
 
+TEST_CASE(
+    "a capture whose first pairs were disturbed has enough after more turns, and begins anew after a trace",
+    "[kernels][capture]") {
+  const auto backend = make_onednn_backend();
+  CaptureOptions options = tolerant_options();
+  options.steps = 3;
+  options.attempts = 1;
+  options.disturbance = 0.5;
+  int disturbed = 3;
+  options.max_over_ranks = [&](double) { return disturbed-- > 0 ? 1.0 : 0.0; };
+  Capture turns(*backend, dense_model(), options);
+  turns.measure(3);
+  CHECK_FALSE(turns.has_enough());
+  turns.measure(1);
+  CHECK_FALSE(turns.has_enough());
+  turns.measure(1);
+  CHECK(turns.has_enough());
+  CHECK(turns.trace().step_seconds.size() == 3);  // two undisturbed pairs, and the least disturbed other one
+  CHECK_FALSE(turns.has_enough());
+  turns.measure(3);
+  CHECK(turns.trace().step_seconds.size() == 3);
+}
+
 TEST_CASE("a network that the machine's memory cannot hold is refused before it is built",
           "[kernels][capture][errors]") {
   const auto backend = make_onednn_backend();
