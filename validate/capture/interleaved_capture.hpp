@@ -29,10 +29,10 @@ struct CaptureJob {
   std::function<void(Network&, Trace&)> add_copies = {};
 };
 
-/// Plans the captures for one forecast: each round has a turn of every job, and there are as many rounds as
-/// fit into the time budget. All ranks call it.
+/// Plans the captures for each of the forecasts, once, before the first turn: each round has a turn of every
+/// job, and there are as many rounds as fit into the time budget. All ranks call it.
 /// @param forecasts  number of forecasts, which share the time budget
-/// @return the number of turns
+/// @return the number of turns for one forecast
 int plan_turns(const RankContext& run, bool sleeping, int forecasts, std::vector<CaptureJob>& jobs);
 
 /// One turn of a capture. All ranks call it.

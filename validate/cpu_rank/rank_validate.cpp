@@ -158,7 +158,6 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
   }
   rank_calibrate(run, true);
   TraceCaptures captures(run, validation, options, {*backend, library, speed.get()});
-  captures.plan();
   captures.take_turns();
   if (speed) speed->set_reference();
   captures.write();
@@ -177,7 +176,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
        .networks = std::move(networks.whole),
        .between_runs = [&captures](double share) { captures.take_turns(share); }});
   for (int forecast = 1; forecast < options.forecasts; ++forecast) {
-    captures.plan();
+    captures.begin();
     runs.run_all(forecast);
     captures.write();
     wait_for_stage(run.control, run.state, static_cast<std::uint32_t>(forecast + 1));

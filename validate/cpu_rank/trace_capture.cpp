@@ -278,12 +278,7 @@ TraceCaptures::TraceCaptures(const RankContext& run, const Validation& validatio
       shared_{run, validation, options, place_, sums_},
       jobs_(whole_networks(shared_, {validation.variants.begin(), validation.variants.end()})) {
   add_shards(shared_, jobs_);
-}
-
-void TraceCaptures::plan() {
-  const ValidationOptions& options = shared_.options;
-  turns_ = plan_turns(shared_.run, options.sleep, options.forecasts, jobs_);
-  turn_ = 0;
+  turns_ = plan_turns(run, options.sleep, options.forecasts, jobs_);
 }
 
 void TraceCaptures::take_turns(double share) {
@@ -291,8 +286,8 @@ void TraceCaptures::take_turns(double share) {
     capture_turn(shared_.run, place_.speed, jobs_[static_cast<std::size_t>(turn_) % jobs_.size()]);
 }
 
-/// On a shared machine most steps may be disturbed for some seconds. Takes more turns of the captures that
-/// then have too few others.
+/// Lets captures that have too few undisturbed pairs take more turns: on a shared machine most steps may be
+/// disturbed for some seconds.
 void TraceCaptures::take_missing_turns() {
   constexpr int kMostTurns = 30;  // of one capture
   for (const CaptureJob& one : jobs_) {

@@ -50,8 +50,8 @@ class TraceCaptures {
                 const CapturePlace& place);
   TraceCaptures(const TraceCaptures&) = delete;
 
-  /// Plans the captures for the next forecast, in which all networks take turns.
-  void plan();
+  /// Begins the captures for the next forecast, in which all networks take turns.
+  void begin() { turn_ = 0; }
 
   /// Captures until this share of the planned turns has been made.
   void take_turns(double share = 1);
@@ -74,7 +74,7 @@ class TraceCaptures {
   std::vector<CaptureJob> jobs_;
   std::map<std::filesystem::path, double> arrays_;  ///< on rank 0, of time_arithmetic_of [s]
   bool first_ = true;
-  int turns_ = 0, turn_ = 0;  ///< planned, made
+  int turns_ = 0, turn_ = 0;  ///< of one forecast: planned, made
 };
 
 }  // namespace stepcast
