@@ -29,7 +29,7 @@ namespace stepcast {
 namespace {
 
 Results measured_links(const std::filesystem::path& folder) {
-  const auto file = folder / "links.jsonl";
+  const auto file = links_file(folder);
   return read_json_lines(read_file(file), file.string());
 }
 
@@ -166,8 +166,11 @@ struct Measured {
   double load_slowdown = 1;  ///< of compute while input loads
 };
 
+/// Ranks on cores measure links anew for each forecast, and the platform is written from them; ranks on GPUs
+/// write the platform and no links.
 Measured read_measured(const Cluster& cluster, const std::filesystem::path& folder, bool sleep) {
-  if (std::filesystem::exists(platform_file(folder))) return {true, {}, 1};
+  if (!std::filesystem::exists(links_file(folder)) && std::filesystem::exists(platform_file(folder)))
+    return {true, {}, 1};
   Measured measured{false, measured_links(folder), 1};
   write_platform(measured.links, cluster, folder);
   if (!sleep) measured.compute_slowdown = contention_of(measured.links).compute_slowdown;

@@ -42,7 +42,8 @@ constexpr std::size_t kHalves = 2048;  // elements that real runs convert togeth
 /// Arrays that one repetition works on.
 struct Buffers {
   GradientMemory gradient, restored;
-  std::vector<float> scratch;
+  std::vector<float> copy;
+  std::vector<std::uint32_t> histogram;
   std::vector<std::uint16_t> halves, sent_halves;
   OneBitGradient bits;
   SparseGradient sparse;
@@ -60,7 +61,8 @@ Buffers buffers_of(const CompressionCapture& options) {
   const std::vector<float> values = options.next_gradient ? std::vector<float>{} : gaussian(options.elements);
   return {.gradient = {values, options.device.memory},
           .restored = {values, options.device.memory},
-          .scratch = std::vector<float>(options.elements),
+          .copy = std::vector<float>(options.elements),
+          .histogram = {},
           .halves = std::vector<std::uint16_t>(kHalves),
           .sent_halves = std::vector<std::uint16_t>(options.elements),
           .bits = {},
@@ -128,7 +130,7 @@ void time_codec(const CompressionCapture& options, Buffers& b, std::span<float> 
     quantize = [&] { quantize_to_halves(b, residual); };
     restore = [&] { restore_from_halves(b); };
   } else {
-    quantize = [&, count] { select_top_k(b.gradient.values, count, residual, b.scratch, b.sparse); };
+    quantize = [&, count] { select_top_k(b.gradient.values, count, residual, b.histogram, b.sparse); };
     restore = [&] { restore_top_k(b.sparse, b.restored.values); };
   }
   train(options, b);
@@ -168,7 +170,7 @@ CompressionTrace capture_compression(const CompressionCapture& options) {
   for (int repeat = -1; repeat < options.repeats; ++repeat) {
     CompressionTrace& into = repeat < 0 ? warm_up : trace;
     train(options, buffers);
-    const auto copy = [&] { std::ranges::copy(buffers.gradient.values, buffers.scratch.begin()); };
+    const auto copy = [&] { std::ranges::copy(buffers.gradient.values, buffers.copy.begin()); };
     time(copy, options.elements, into.copy);
     for (std::size_t i = 0; i < residuals.size(); ++i)
       time_codec(options, buffers, residuals[i], into.codecs[i]);

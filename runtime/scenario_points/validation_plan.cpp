@@ -165,6 +165,10 @@ std::filesystem::path compression_file(const std::filesystem::path& folder, cons
   return folder / fmt::format("{}-compression.yaml", std::filesystem::path(model).stem().string());
 }
 
+std::filesystem::path links_file(const std::filesystem::path& folder) {
+  return folder / "links.jsonl";
+}
+
 std::filesystem::path platform_file(const std::filesystem::path& folder) {
   return folder / "platform.yaml";
 }

@@ -80,6 +80,8 @@ std::filesystem::path shard_trace_file(const std::filesystem::path& folder, cons
                                        const std::string& partition);
 /// Times of compressing gradients of this model.
 std::filesystem::path compression_file(const std::filesystem::path& folder, const std::string& model);
+/// Measured links, arithmetic and loads; ranks on GPUs write none.
+std::filesystem::path links_file(const std::filesystem::path& folder);
 std::filesystem::path platform_file(const std::filesystem::path& folder);
 /// Platform for messages between GPU ranks whose payload is in host memory, such as compressed gradients. The
 /// file exists only if some point sends such messages.

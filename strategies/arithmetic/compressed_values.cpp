@@ -219,34 +219,53 @@ Bytes one_bit_bytes(std::size_t elements, std::size_t rows) {
 
 namespace {
 
+// Bits of a magnitude that select a bin of the first histogram and of the second one. Magnitudes have the
+// order of their bits.
+constexpr int kHighBits = 16, kLowBits = 15;
+
+inline std::uint32_t magnitude_bits(float value) {
+  return std::bit_cast<std::uint32_t>(value) & 0x7fffffff;
+}
+
+/// The bin that holds the `count`-th largest value; `count` becomes its rank in this bin.
+std::uint32_t bin_of_rank(const std::vector<std::uint32_t>& histogram, std::size_t& count) {
+  auto bin = static_cast<std::uint32_t>(histogram.size() - 1);
+  for (; histogram[bin] < count; --bin) count -= histogram[bin];
+  return bin;
+}
+
 struct Threshold {
-  float magnitude = 0;
+  std::uint32_t magnitude = 0;
   std::size_t equal = 0;  ///< number of elements of exactly this magnitude that are sent
 };
 
-Threshold find_threshold(std::vector<float>& magnitudes, std::size_t count) {
-  const auto last = magnitudes.begin() + static_cast<std::ptrdiff_t>(count) - 1;
-  std::nth_element(magnitudes.begin(), last, magnitudes.end(), std::greater<>());
-  const auto greater = std::count_if(magnitudes.begin(), last, [&](float m) { return m > *last; });
-  return {*last, count - static_cast<std::size_t>(greater)};
+/// Passes over the values twice, whatever they are: the time of a partial sort depends on their order.
+Threshold find_threshold(std::span<const float> values, std::size_t count,
+                         std::vector<std::uint32_t>& histogram) {
+  histogram.assign(std::size_t{1} << kHighBits, 0);
+  for (const float value : values) ++histogram[magnitude_bits(value) >> kLowBits];
+  const std::uint32_t high = bin_of_rank(histogram, count);
+  histogram.assign(std::size_t{1} << kLowBits, 0);
+  for (const float value : values) {
+    const std::uint32_t bits = magnitude_bits(value);
+    if (bits >> kLowBits == high) ++histogram[bits & (histogram.size() - 1)];
+  }
+  const std::uint32_t low = bin_of_rank(histogram, count);
+  return {high << kLowBits | low, count};
 }
 
 }  // namespace
 
 void select_top_k(std::span<const float> gradient, std::size_t count, std::span<float> residual,
-                  std::vector<float>& scratch, SparseGradient& sent) {
+                  std::vector<std::uint32_t>& histogram, SparseGradient& sent) {
   if (gradient.size() != residual.size()) throw std::invalid_argument("select_top_k: lengths differ");
   if (count == 0 || count > gradient.size()) throw std::invalid_argument("select_top_k: count out of range");
-  scratch.resize(residual.size());
-  for (std::size_t i = 0; i < residual.size(); ++i) {
-    residual[i] += gradient[i];
-    scratch[i] = std::abs(residual[i]);
-  }
-  Threshold threshold = find_threshold(scratch, count);
+  for (std::size_t i = 0; i < residual.size(); ++i) residual[i] += gradient[i];
+  Threshold threshold = find_threshold(residual, count, histogram);
   sent.indices.clear();
   sent.values.clear();
   for (std::size_t i = 0; i < residual.size(); ++i) {
-    const float magnitude = std::abs(residual[i]);
+    const std::uint32_t magnitude = magnitude_bits(residual[i]);
     if (magnitude < threshold.magnitude) continue;
     if (magnitude == threshold.magnitude) {
       if (threshold.equal == 0) continue;

@@ -129,6 +129,7 @@ void capture_compressions(const RankContext& run, const Validation& validation,
     barrier(run.transport);
     const YamlNode model = command_line_name(variant.model);
     CompressionCapture capturing;
+    capturing.repeats = std::max(capturing.repeats / options.forecasts, kFewestRoundsOfForecast);
     capturing.device = source.device;
     capturing.name = file.stem().string();
     capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);

@@ -47,8 +47,7 @@ void rank_calibrate(const RankContext& run, bool quick) {
   const std::vector<Row> sharing = measure_contention(run.transport, run.polling, network, seconds);
   rows.insert(rows.end(), sharing.begin(), sharing.end());
   for (Row& row : rows) row.set("ranks", static_cast<std::int64_t>(run.cluster.ranks));
-  if (run.transport.is_rank_0())
-    write_atomically(run.folder / "links.jsonl", to_json_lines({"calibrate", rows}));
+  if (run.transport.is_rank_0()) write_atomically(links_file(run.folder), to_json_lines({"calibrate", rows}));
 }
 
 namespace {
@@ -136,7 +135,7 @@ double time_loads(const RankContext& run, const CapturedNetworks& networks) {
   }
   double off_core = 0;
   for (const Row& row : rows) {
-    append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
+    append_line(links_file(run.folder), to_json_line({"calibrate", {}}, row));
     if (const auto seconds = row.number("off_core_seconds"))
       off_core = std::max(0.0, *seconds / row.number("bytes").value_or(1));
   }

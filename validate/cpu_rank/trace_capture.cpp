@@ -196,7 +196,7 @@ bool has_servers(const CaptureShared& shared, const NetworkVariant& variant) {
 /// @param old  true for the rows that are replaced
 void replace_links(const RankContext& run, const std::vector<Row>& rows, bool (*old)(const Row&)) {
   if (!run.transport.is_rank_0()) return;
-  const auto file = run.folder / "links.jsonl";
+  const auto file = links_file(run.folder);
   Results links = read_json_lines(read_file(file), file.string());
   std::erase_if(links.rows, old);
   links.rows.insert(links.rows.end(), rows.begin(), rows.end());
@@ -243,7 +243,7 @@ void time_server_messages(const CaptureShared& shared, const std::vector<Capture
       continue;
     const auto progress = [&run] { set_status(run.state, "timing messages between programs"); };
     for (const Row& row : time_program_messages(run, *one.capture->network(), progress))
-      append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
+      append_line(links_file(run.folder), to_json_line({"calibrate", {}}, row));
   }
 }
 
@@ -301,8 +301,12 @@ void TraceCaptures::write() {
   const auto& [run, validation, options, place, sums] = shared_;
   replace_links(run, sums_.take_rows(), [](const Row& row) { return row.text("in_step") == "true"; });
   for (const CaptureJob& one : jobs_) write_trace(run, one);
-  if (std::exchange(first_, false)) time_once();
-  if (!options.sleep) arrays_ = time_arithmetic_of(shared_, jobs_);
+  time_compressions();
+  if (!options.sleep) {
+    // Once, because the messages of runs have a thread of their own from then on.
+    if (std::exchange(first_, false)) time_server_messages(shared_, jobs_);
+    arrays_ = time_arithmetic_of(shared_, jobs_);
+  }
   barrier(run.transport);
   Library library;  // reads the files of this call: a library reads each file once
   for (const CaptureJob& one : jobs_) {
@@ -311,8 +315,9 @@ void TraceCaptures::write() {
   }
 }
 
-void TraceCaptures::time_once() {
+void TraceCaptures::time_compressions() {
   const auto& [run, validation, options, place, sums] = shared_;
+  const ComputeScope computing(&run.polling);  // threads that carry messages of runs must not poll
   const auto network_of = [this](const NetworkVariant& variant) -> Network* {
     const auto job = std::ranges::find_if(jobs_, [&](const CaptureJob& one) {
       return one.variant == variant && one.shard.is_whole() && one.capture != nullptr;
@@ -321,7 +326,6 @@ void TraceCaptures::time_once() {
   };
   capture_compressions(run, validation, options, place_.library,
                        {.network = options.sleep ? nullptr : std::function(network_of)});
-  if (!options.sleep) time_server_messages(shared_, jobs_);
 }
 
 CapturedNetworks TraceCaptures::networks() const {

@@ -56,9 +56,10 @@ class TraceCaptures {
   /// Captures until this share of the planned turns has been made.
   void take_turns(double share = 1);
 
-  /// Ends the captures for a forecast, and times the arithmetic of strategies. The traces, and among the
-  /// measured links the all-reduces within captured steps and the arithmetic, replace those of the forecast
-  /// before. The first call also times the compression of gradients and the messages of servers.
+  /// Ends the captures for a forecast, and times the compression of gradients and the arithmetic of
+  /// strategies. The traces, the compression times, and among the measured links the all-reduces within
+  /// captured steps and the arithmetic, replace those of the forecast before. The first call also times the
+  /// messages of servers.
   void write();
 
   /// The captured networks, with this rank's input.
@@ -66,7 +67,7 @@ class TraceCaptures {
 
  private:
   void take_missing_turns();
-  void time_once();
+  void time_compressions();
 
   CapturePlace place_;
   InStepTimes sums_;

@@ -136,6 +136,24 @@ TEST_CASE("the forecast takes the measured time of a strategy's arithmetic, unle
   CHECK(more("{kind: parameter_server, server: own_device, apply_time: 1 ms}", "server update") == 0);
 }
 
+TEST_CASE("a second forecast takes the times that were measured since the first", "[commands]") {
+  const Measured measured(
+      "name: servers\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
+      "batch_per_worker: 64\nworkers: 1\nsimulation: {steps: 3}\n"
+      "strategy: {kind: elastic_averaging, server: own_device}\n",
+      {}, 2);
+  const auto step_with = [&measured](double seconds) {
+    write_atomically(links_file(measured.folder.path()), "");
+    for (const char* bytes : {"1024", "1048576"})
+      measured.add_link(fmt::format(R"({{"what":"all_reduce","algorithm":"ring","bytes":{},"seconds":{}}})",
+                                    bytes, seconds));
+    measured.add_link(arithmetic("elastic pull", "small-cnn-b64", seconds));
+    return measured.predicted("step_seconds");
+  };
+  const double first = step_with(0.010), second = step_with(0.030);
+  CHECK(second > first + 0.020 + 0.015);  // the arithmetic, and slower messages
+}
+
 TEST_CASE("the algorithms that the forecast chose are frozen for the ranks", "[commands]") {
   const Measured measured(
       "name: sums\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
