@@ -137,9 +137,9 @@ bool Network::has(std::size_t layer, Pass pass) const {
 
 void Network::run(std::size_t layer, Pass pass) {
   if (pass == Pass::update) return update_range(ranges_.at(layer));
-  if (halo_ && pass != Pass::backward_weights && kernels_.at(layer)->has_halo(pass)) {
-    kernels_[layer]->prepare_halo(pass);
-    halo_(*this, layer, pass);
+  if (before_pass_ && pass != Pass::backward_weights) {
+    if (kernels_.at(layer)->has_halo(pass)) kernels_[layer]->prepare_halo(pass);
+    before_pass_(*this, layer, pass);
   }
   kernels_.at(layer)->run(pass);
   if (pass == Pass::backward_weights && options_.part.accumulate) accumulate(ranges_.at(layer));
@@ -265,10 +265,10 @@ void Network::step(const Observer& observer, const StepExchange& exchange) {
     if (exchange.within_pass && layer != kAllLayers) sum(kernel(layer), which);
     if (observer) observer(layer, which);
   };
-  halo_ = exchange.halo;
+  before_pass_ = exchange.before_pass;
   run_forward(0, kernels_.size(), after);
   run_backward(0, kernels_.size(), after);
-  halo_ = {};
+  before_pass_ = {};
   if (exchange.before_update) exchange.before_update(*this);
   begin_update();
   if (backend_.fuses()) {

@@ -80,9 +80,9 @@ class Network;
 struct StepExchange {
   /// All-reduces `LayerKernel::partial_sums` within a pass; may be empty.
   std::function<void(std::span<float>)> within_pass = {};
-  /// Exchanges the rows of neighbours that a layer of a spatial shard reads in a pass, before that pass; may
-  /// be empty.
-  std::function<void(Network&, std::size_t layer, Pass pass)> halo = {};
+  /// Called before the forward and the backward-data pass of a layer of a spatial shard, to exchange what the
+  /// pass reads of other ranks; may be empty.
+  std::function<void(Network&, std::size_t layer, Pass pass)> before_pass = {};
   /// Exchanges gradients between the backward pass and the update; may be empty.
   std::function<void(Network&)> before_update = {};
 };
@@ -216,7 +216,7 @@ class Network {
   std::vector<FusedNorm> fused_;                       ///< groups whose layers run in one kernel
   std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<LayerGroup>> groups_;  ///< by range of layers
   std::map<PassRange, Recording> recordings_;
-  std::function<void(Network&, std::size_t layer, Pass pass)> halo_;  ///< of the present step
+  std::function<void(Network&, std::size_t layer, Pass pass)> before_pass_;  ///< of the present step
   std::map<std::size_t, std::unique_ptr<Tensor>> boundary_output_gradients_;
   std::vector<bool> trains_;  ///< whether a layer has trainable arrays or comes after one
   std::vector<std::vector<ParameterView>> views_;

@@ -58,9 +58,9 @@ StepExchange uncounted(const StepExchange& exchange, std::vector<Instant*> dates
   StepExchange timed;
   if (exchange.within_pass)
     timed.within_pass = [&exchange, wait](std::span<float> sum) { wait([&] { exchange.within_pass(sum); }); };
-  if (exchange.halo)
-    timed.halo = [&exchange, wait](Network& network, std::size_t layer, Pass pass) {
-      wait([&] { exchange.halo(network, layer, pass); });
+  if (exchange.before_pass)
+    timed.before_pass = [&exchange, wait](Network& network, std::size_t layer, Pass pass) {
+      wait([&] { exchange.before_pass(network, layer, pass); });
     };
   if (exchange.before_update)
     timed.before_update = [&exchange, wait](Network& network) {

@@ -76,11 +76,20 @@ std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const Spatia
   return phases;
 }
 
-namespace {
+void pack_halo(Network& network, std::size_t layer, Pass pass, const std::vector<HaloBox>& phase,
+               float* buffer) {
+  network.backend().begin_thread();
+  for (const HaloBox& one : phase)
+    if (one.sends) network.kernel(layer).pack_halo(pass, one.box, buffer + one.begin);
+}
 
-constexpr int kHostRepeats = 15;
+void unpack_halo(Network& network, std::size_t layer, Pass pass, const std::vector<HaloBox>& phase,
+                 const float* buffer) {
+  for (const HaloBox& one : phase)
+    if (!one.sends) network.kernel(layer).unpack_halo(pass, one.box, buffer + one.begin);
+}
 
-}  // namespace
+namespace {}  // namespace
 
 bool reshards_to_batch(const ModelPartition& partition, const Model& model) {
   const std::size_t from = partition.spatial.whole_from;
@@ -138,21 +147,6 @@ void SpatialToBatchResharding::add_hooks(CollectiveBinding& binding, bool forwar
   binding.after_phase = [this, forward, memory, last](std::size_t phase) {
     if (phase == last) forward ? unpack_samples(memory) : unpack_errors(memory);
   };
-}
-
-Seconds SpatialToBatchResharding::host_time(bool forward) {
-  const auto memory = backend_.allocate(block_elements_ * static_cast<std::size_t>(ways_ * ways_));
-  CollectiveBinding copies;
-  add_hooks(copies, forward, memory.get());
-  std::vector<double> seconds;
-  for (int repeat = 0; repeat < kHostRepeats; ++repeat) {
-    network_.step();
-    const Instant begin = now();
-    copies.before_phase(0);
-    copies.after_phase(static_cast<std::size_t>(ways_) - 2);
-    seconds.push_back(now().wall - begin.wall);
-  }
-  return {median_of(seconds)};
 }
 
 /// The samples of rank 0 come first, then those of rank 1 and so on, which is the order of blocks (place, 0),
@@ -264,21 +258,19 @@ class SpatialDevice : public RankDevice {
   CollectiveBinding bind_halo(const Collective& collective) {
     const bool errors = collective.buffer.array == Array::errors;
     const Pass pass = errors ? Pass::backward_data : Pass::forward;
-    LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
+    const auto layer = static_cast<std::size_t>(collective.layer);
+    LayerKernel& kernel = network_.kernel(layer);
     if (!kernel.has_halo(pass)) throw std::logic_error("the plan exchanges a halo of a layer that has none");
     const StagingBuffer memory = staging(collective);
     time_work([&] { kernel.prepare_halo(pass); });
     auto& messages = messages_[&collective];
     if (messages.empty()) messages = halo_messages(model_, partition_, collective, place_);
     CollectiveBinding work = bind_staging(memory);
-    work.before_phase = [this, &messages, &kernel, pass, on_backend = memory.on_backend](std::size_t phase) {
-      network_.backend().begin_thread();
-      for (const HaloBox& one : messages[phase])
-        if (one.sends) kernel.pack_halo(pass, one.box, on_backend + one.begin);
+    work.before_phase = [this, &messages, layer, pass, buffer = memory.on_backend](std::size_t phase) {
+      pack_halo(network_, layer, pass, messages[phase], buffer);
     };
-    work.after_phase = [&messages, &kernel, pass, on_backend = memory.on_backend](std::size_t phase) {
-      for (const HaloBox& one : messages[phase])
-        if (!one.sends) kernel.unpack_halo(pass, one.box, on_backend + one.begin);
+    work.after_phase = [this, &messages, layer, pass, buffer = memory.on_backend](std::size_t phase) {
+      unpack_halo(network_, layer, pass, messages[phase], buffer);
     };
     return work;
   }

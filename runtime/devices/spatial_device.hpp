@@ -39,6 +39,14 @@ struct HaloBox {
 std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const SpatialPartition& partition,
                                                 const Collective& exchange, int place);
 
+/// Copies what the messages of a phase send to the buffer of the exchange, which is memory of the backend.
+/// Any thread may call it.
+void pack_halo(Network& network, std::size_t layer, Pass pass, const std::vector<HaloBox>& phase,
+               float* buffer);
+/// Copies what the messages of a phase have received from the buffer to the kernel's margins.
+void unpack_halo(Network& network, std::size_t layer, Pass pass, const std::vector<HaloBox>& phase,
+                 const float* buffer);
+
 /// True if some layer of the network changes from parts of all samples to whole samples.
 bool reshards_to_batch(const ModelPartition& partition, const Model& model);
 
@@ -52,9 +60,8 @@ class SpatialToBatchResharding {
   /// Sets the hooks of a collective that pack before the first phase and unpack after the last.
   /// @param memory  buffer of the all-to-all, of the backend
   void add_hooks(CollectiveBinding& binding, bool forward, float* memory);
-  /// Median time of all copies of one direction after a training step: the part of the resharding that is not
-  /// in its messages.
-  Seconds host_time(bool forward);
+  /// Elements of the buffer of the all-to-all.
+  std::size_t buffer_elements() const { return block_elements_ * static_cast<std::size_t>(ways_ * ways_); }
 
  private:
   /// Copy from part `device` of this rank's samples, row-major, to its place in the whole samples, and back.

@@ -13,6 +13,7 @@
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "scenarios/reader/library.hpp"
+#include "validate/capture/message_times.hpp"
 
 namespace stepcast {
 
@@ -20,13 +21,12 @@ namespace stepcast {
 /// steps each.
 struct CaptureJob {
   NetworkVariant variant;
-  std::string status;                ///< status text of the rank during the capture
-  std::filesystem::path file;        ///< of the trace of all ranks
-  RankShard shard;                   ///< the part of the network that this rank computes
-  std::unique_ptr<Capture> capture;  ///< null: this rank only takes part in barriers
-  int pairs = 1;                     ///< pairs of steps in a turn
-  /// Adds the time of copies between layers to the network's trace; may be empty.
-  std::function<void(Network&, Trace&)> add_copies = {};
+  std::string status;                                 ///< status text of the rank during the capture
+  std::filesystem::path file;                         ///< of the trace of all ranks
+  RankShard shard;                                    ///< the part of the network that this rank computes
+  std::unique_ptr<Capture> capture;                   ///< null: this rank only takes part in barriers
+  int pairs = 1;                                      ///< pairs of steps in a turn
+  std::shared_ptr<CapturedExchanges> exchanges = {};  ///< of a spatial shard
 };
 
 /// Plans the captures for each of the forecasts, once, before the first turn: each round has a turn of every

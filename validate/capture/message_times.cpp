@@ -140,8 +140,8 @@ void InStepTimes::all_reduce(std::span<float> summed) {
   pending_.emplace_back(elements, seconds);
 }
 
-void InStepTimes::exchange(const std::vector<Round>& round, float* memory, std::int64_t longest,
-                           const std::function<void()>& pack, const std::function<void()>& unpack) {
+double InStepTimes::exchange(const std::vector<Round>& round, float* memory, std::int64_t longest,
+                             const std::function<void()>& pack, const std::function<void()>& unpack) {
   double packing = 0;
   const auto timed = [&packing](const std::function<void()>& work) {
     const Instant begin = now();
@@ -155,6 +155,7 @@ void InStepTimes::exchange(const std::vector<Round>& round, float* memory, std::
   });
   const int ranks = transport_.ranks();
   pending_.emplace_back(ranks * longest, (seconds - packing) * 2 * (ranks - 1));
+  return packing;
 }
 
 void InStepTimes::accept_pending(bool counts) {
@@ -189,45 +190,89 @@ std::vector<Row> InStepTimes::take_rows() {
   return rows;
 }
 
-CapturedHalos::CapturedHalos(const Model& model, const ModelPartition& partition, Transport& transport,
-                             InStepTimes& times)
+CapturedExchanges::CapturedExchanges(const Model& model, const ModelPartition& partition,
+                                     Transport& transport, InStepTimes& times)
     : model_(model),
-      partition_(partition.spatial),
-      batch_(partition.micro_batch),
-      place_(transport.rank().value % device_count(partition_.parts)),
+      partition_(partition),
+      place_(transport.rank().value % device_count(partition.spatial.parts)),
       first_(transport.rank().value - place_),
       times_(times) {
-  for (int device = 0; device < device_count(partition_.parts); ++device)
-    halos_.push_back(device_halos(model_, partition_, device));
+  for (int device = 0; device < device_count(partition.spatial.parts); ++device)
+    halos_.push_back(device_halos(model_, partition.spatial, device));
 }
 
-void CapturedHalos::exchange(Network& network, std::size_t layer, Pass pass) {
-  LayerKernel& kernel = network.kernel(layer);
+void CapturedExchanges::before_pass(Network& network, std::size_t layer, Pass pass) {
+  if (network.kernel(layer).has_halo(pass)) exchange_halo(network, layer, pass);
+  const std::size_t whole_from = partition_.spatial.whole_from;
+  if (pass == Pass::forward && layer == whole_from && reshards_to_batch(partition_, model_)) {
+    reshard(network, true);
+    errors_due_ = true;
+  } else if (errors_due_ && pass == Pass::backward_data && layer < whole_from) {
+    reshard(network, false);
+    errors_due_ = false;
+  }
+}
+
+void CapturedExchanges::take_copies(Trace& trace) {
+  if (forward_copies_.empty() || backward_copies_.empty()) return;
+  add_host_time(trace, static_cast<int>(partition_.spatial.whole_from), {median_of(forward_copies_)},
+                {median_of(backward_copies_)});
+  forward_copies_.clear();
+  backward_copies_.clear();
+}
+
+void CapturedExchanges::exchange_halo(Network& network, std::size_t layer, Pass pass) {
   const auto [known, is_new] = exchanges_.try_emplace({layer, pass});
   if (is_new) known->second = exchanges_of(layer, pass);
   float* const memory = buffer_.data();
   for (const DimensionExchange& one : known->second) {
-    const auto pack = [&] {
-      network.backend().begin_thread();
-      for (const HaloBox& box : one.boxes)
-        if (box.sends) kernel.pack_halo(pass, box.box, memory + box.begin);
-    };
-    const auto unpack = [&] {
-      for (const HaloBox& box : one.boxes)
-        if (!box.sends) kernel.unpack_halo(pass, box.box, memory + box.begin);
-    };
+    const auto pack = [&] { pack_halo(network, layer, pass, one.boxes, memory); };
+    const auto unpack = [&] { unpack_halo(network, layer, pass, one.boxes, memory); };
     times_.exchange(one.rounds, memory, one.longest, pack, unpack);
   }
 }
 
-std::vector<CapturedHalos::DimensionExchange> CapturedHalos::exchanges_of(std::size_t layer, Pass pass) {
+void CapturedExchanges::reshard(Network& network, bool forward) {
+  if (resharding_ == nullptr) {
+    SpatialToBatchResharding copies(network, model_, partition_, place_);
+    const std::size_t size = copies.buffer_elements();
+    const int ways = device_count(partition_.spatial.parts);
+    const Schedule schedule = all_to_all({ways, 1});
+    std::vector<std::vector<Round>> phases;
+    for (const Phase& phase : schedule.phases)
+      phases.push_back(rounds_of_phase(schedule, phase, static_cast<std::int64_t>(size)));
+    resharding_ = std::make_unique<Resharding>(Resharding{std::move(copies), network.backend().allocate(size),
+                                                          std::move(phases),
+                                                          static_cast<std::int64_t>(size) / schedule.parts});
+  }
+  Resharding& all = *resharding_;
+  CollectiveBinding hooks;
+  all.copies.add_hooks(hooks, forward, all.memory.get());
+  double seconds = 0;
+  for (std::size_t i = 0; i < all.phases.size(); ++i)
+    seconds += times_.exchange(
+        all.phases[i], all.memory.get(), all.longest, [&] { hooks.before_phase(i); },
+        [&] { hooks.after_phase(i); });
+  (forward ? forward_copies_ : backward_copies_).push_back(seconds);
+}
+
+std::vector<Round> CapturedExchanges::rounds_of_phase(const Schedule& schedule, const Phase& phase,
+                                                      std::int64_t elements) const {
+  std::vector<Round> rounds = rounds_of({schedule.ranks, schedule.parts, {phase}}, place_, elements);
+  for (Round& round : rounds)
+    for (Transfer& transfer : round) transfer.peer += first_;
+  return rounds;
+}
+
+std::vector<CapturedExchanges::DimensionExchange> CapturedExchanges::exchanges_of(std::size_t layer,
+                                                                                  Pass pass) {
   const bool errors = pass == Pass::backward_data;
   std::vector<std::vector<HaloMessage>> received;
   for (const auto& device : halos_)
     received.push_back(errors ? device[layer].backward : device[layer].forward);
-  const HaloExchange halo = halo_exchange(partition_.parts, received);
+  const HaloExchange halo = halo_exchange(partition_.spatial.parts, received);
   if (halo.schedule == nullptr) return {};
-  const auto elements = batch_ * static_cast<std::int64_t>(halo.elements);
+  const auto elements = partition_.micro_batch * static_cast<std::int64_t>(halo.elements);
   buffer_.resize(std::max(buffer_.size(), static_cast<std::size_t>(elements)));
   Collective collective;
   collective.kind = Collective::Kind::exchange;
@@ -235,15 +280,13 @@ std::vector<CapturedHalos::DimensionExchange> CapturedHalos::exchanges_of(std::s
   collective.buffer.array = errors ? Array::errors : Array::activations;
   collective.buffer.size = Bytes{sizeof(float) * static_cast<double>(elements)};
   collective.schedule = halo.schedule;
-  const auto boxes = halo_messages(model_, partition_, collective, place_);
+  const auto boxes = halo_messages(model_, partition_.spatial, collective, place_);
   std::vector<DimensionExchange> all;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     const Phase& phase = halo.schedule->phases[i];
     DimensionExchange& one = all.emplace_back();
     one.boxes = boxes[i];
-    one.rounds = rounds_of({halo.schedule->ranks, halo.schedule->parts, {phase}}, place_, elements);
-    for (Round& round : one.rounds)
-      for (Transfer& transfer : round) transfer.peer += first_;
+    one.rounds = rounds_of_phase(*halo.schedule, phase, elements);
     for (const Edge& edge : *phase.edges)
       one.longest = std::max(one.longest, elements / halo.schedule->parts * edge.chunks);
   }

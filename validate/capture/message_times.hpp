@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -31,7 +32,7 @@ namespace stepcast {
 std::vector<Row> time_program_messages(const RankContext& run, Network& network,
                                        const std::function<void()>& progress);
 
-/// Times of all-reduces and halo exchanges inside training steps, made by a progress thread while the program
+/// Times of all-reduces and exchanges inside training steps, made by a progress thread while the program
 /// waits, as in a real run. They differ from the times of many all-reduces in a row: one rank has slept until
 /// the other arrived, and the caches hold what the passes left.
 class InStepTimes {
@@ -44,8 +45,9 @@ class InStepTimes {
   /// Executes one round between packing and unpacking, and keeps the time of the round as pending: that of an
   /// all-reduce whose messages are as long.
   /// @param longest  elements of the longest message of any rank
-  void exchange(const std::vector<Round>& round, float* memory, std::int64_t longest,
-                const std::function<void()>& pack, const std::function<void()>& unpack);
+  /// @return time of packing and unpacking [s]
+  double exchange(const std::vector<Round>& round, float* memory, std::int64_t longest,
+                  const std::function<void()>& pack, const std::function<void()>& unpack);
 
   /// Accepts or drops the times that were taken since the last call.
   void accept_pending(bool accepts);
@@ -67,16 +69,19 @@ class InStepTimes {
   ProgressThread thread_;  // declared last: it uses the other members
 };
 
-/// Exchanges the halos of a spatial shard in captured steps, as the plan of a real run does, so that the
-/// caches hold the same data.
-class CapturedHalos {
+/// Makes the exchanges of a spatial shard in captured steps, as the plan of a real run does, so that the
+/// caches hold the same data: halos, and the resharding to whole samples and back.
+class CapturedExchanges {
  public:
   /// @param model  the whole model; it outlives this object
-  CapturedHalos(const Model& model, const ModelPartition& partition, Transport& transport,
-                InStepTimes& times);
+  CapturedExchanges(const Model& model, const ModelPartition& partition, Transport& transport,
+                    InStepTimes& times);
 
-  /// StepExchange::halo
-  void exchange(Network& network, std::size_t layer, Pass pass);
+  /// StepExchange::before_pass
+  void before_pass(Network& network, std::size_t layer, Pass pass);
+
+  /// Adds the median time of the copies of a resharding to the trace, if there was any since the last call.
+  void take_copies(Trace& trace);
 
  private:
   /// The messages along one dimension.
@@ -85,17 +90,29 @@ class CapturedHalos {
     std::vector<Round> rounds;
     std::int64_t longest = 0;  ///< elements of the longest message
   };
+  struct Resharding {
+    SpatialToBatchResharding copies;
+    std::shared_ptr<float> memory;
+    std::vector<std::vector<Round>> phases;
+    std::int64_t longest;  ///< elements of the longest message
+  };
 
   std::vector<DimensionExchange> exchanges_of(std::size_t layer, Pass pass);
+  void exchange_halo(Network& network, std::size_t layer, Pass pass);
+  void reshard(Network& network, bool forward);
+  std::vector<Round> rounds_of_phase(const Schedule& schedule, const Phase& phase,
+                                     std::int64_t elements) const;
 
   const Model& model_;
-  SpatialPartition partition_;
-  std::int64_t batch_;
+  const ModelPartition partition_;
   int place_, first_;  ///< in the group of ranks that share samples; first rank of the group
   InStepTimes& times_;
   std::vector<std::vector<LayerHalo>> halos_;  ///< of each device of the group
   std::map<std::pair<std::size_t, Pass>, std::vector<DimensionExchange>> exchanges_;
   std::vector<float> buffer_;
+  std::unique_ptr<Resharding> resharding_;
+  bool errors_due_ = false;  ///< the samples of this step were resharded, its error signals not yet
+  std::vector<double> forward_copies_, backward_copies_;  ///< of each step [s]
 };
 
 /// CPU time that a message costs the core of the sending rank, and also the core of the receiving rank:

@@ -33,13 +33,13 @@ double worst_disturbance(const CaptureShared& shared, double own) {
   CoreToCoreLatency* const cores = transport.core_latency();
   const bool moved = cores != nullptr && !cores->is_at_baseline();
   if (moved) cores->wait();
-  shared.sums.accept_pending(!moved || shared.options.accept_disturbed);
+  shared.in_step.accept_pending(!moved || shared.options.accept_disturbed);
   return moved ? 1 : worst;
 }
 
 /// Options of the capture of a network variant, or of a shard of it.
 CaptureOptions capture_options(const CaptureShared& shared, const NetworkVariant& variant) {
-  const auto& [run, validation, options, place, sums] = shared;
+  const auto& [run, validation, options, place, in_step] = shared;
   CaptureOptions capturing;
   capturing.name = trace_file(run.folder, variant).stem().string();
   capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
@@ -53,9 +53,9 @@ CaptureOptions capture_options(const CaptureShared& shared, const NetworkVariant
   if (options.sleep) return capturing;
   capturing.max_over_ranks = [&shared](double own) { return worst_disturbance(shared, own); };
   if (variant.exchanges)
-    capturing.exchange.before_update = [&sums = shared.sums](Network& network) {
+    capturing.exchange.before_update = [&in_step = shared.in_step](Network& network) {
       const ParameterView& all = network.all_parameters();
-      sums.all_reduce({all.gradient, all.elements});
+      in_step.all_reduce({all.gradient, all.elements});
     };
   return capturing;
 }
@@ -64,7 +64,8 @@ CaptureOptions capture_options(const CaptureShared& shared, const NetworkVariant
 /// evict a pass's data from the caches. Without them with --sleep.
 StepExchange sums_within_passes(const CaptureShared& shared) {
   if (shared.options.sleep) return {};
-  return {.within_pass = [&sums = shared.sums](std::span<float> summed) { sums.all_reduce(summed); }};
+  return {
+      .within_pass = [&in_step = shared.in_step](std::span<float> summed) { in_step.all_reduce(summed); }};
 }
 
 const Model& model_of(const NetworkVariant& variant, Library& library) {
@@ -94,21 +95,10 @@ std::vector<CaptureJob> whole_networks(const CaptureShared& shared,
   return all;
 }
 
-/// Adds the time of the copies before and after the messages of a resharding to whole samples.
-std::function<void(Network&, Trace&)> add_resharding_copies(const Model& model,
-                                                            const ModelPartition& partition, int rank) {
-  return [&model, partition, place = rank % device_count(partition.spatial.parts)](Network& network,
-                                                                                   Trace& trace) {
-    SpatialToBatchResharding resharding(network, model, partition, place);
-    const Seconds forward = resharding.host_time(true), backward = resharding.host_time(false);
-    add_host_time(trace, static_cast<int>(partition.spatial.whole_from), forward, backward);
-  };
-}
-
 /// Adds captures of spatial and tensor-parallel shards, at the shapes of the shard. Each rank captures its
 /// own shard, including the halo copies.
 void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
-  const auto& [run, validation, options, place, sums] = shared;
+  const auto& [run, validation, options, place, in_step] = shared;
   std::set<std::filesystem::path> known;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     if (validation.partitions[i].empty()) continue;
@@ -124,17 +114,16 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
         partition.form != ModelPartition::Form::blocks || partition.ways < run.cluster.ranks;
     if (!replicas) capturing.exchange = sums_within_passes(shared);  // no other rank has these parameters
     if (partition.form == ModelPartition::Form::positions && !options.sleep) {
-      const auto halos = std::make_shared<CapturedHalos>(model, partition, run.transport, sums);
-      capturing.exchange.halo = [halos](Network& network, std::size_t layer, Pass pass) {
-        halos->exchange(network, layer, pass);
+      one.exchanges = std::make_shared<CapturedExchanges>(model, partition, run.transport, in_step);
+      capturing.exchange.before_pass = [made = one.exchanges](Network& network, std::size_t layer,
+                                                              Pass pass) {
+        made->before_pass(network, layer, pass);
       };
     }
     capturing.name = file.stem().string();
     capturing.batch = one.shard.options.batch;
     capturing.part = one.shard.options.part;
     one.capture = std::make_unique<Capture>(place.backend, one.shard.model(), capturing);
-    if (one.shard.spatial && reshards_to_batch(partition, model))
-      one.add_copies = add_resharding_copies(model, partition, run.transport.rank().value);
     all.push_back(std::move(one));
   }
 }
@@ -145,7 +134,7 @@ void write_trace(const RankContext& run, const CaptureJob& one) {
   if (one.capture != nullptr) {
     Trace trace = one.capture->trace();
     if (!one.shard.is_whole()) trace.batch = one.variant.batch;
-    if (one.add_copies) one.add_copies(*one.capture->network(), trace);
+    if (one.exchanges != nullptr) one.exchanges->take_copies(trace);
     text = to_yaml(trace);
   }
   const std::vector<std::string> texts = gather_texts_on_rank_0(run.transport, text);
@@ -213,7 +202,6 @@ std::map<std::filesystem::path, double> time_arithmetic_of(const CaptureShared& 
   constexpr double kSumArrays = 5;  // a copy reads one and writes one, an addition reads two and writes one
   const RankContext& run = shared.run;
   const int repeats = std::max(kArithmeticRepeats / shared.options.forecasts, kFewestArithmeticRepeats);
-  const ComputeScope computing(&run.polling);  // threads that carry messages of runs must not poll
   std::map<std::filesystem::path, double> arrays;
   std::vector<Row> rows;
   for (const CaptureJob& one : all) {
@@ -274,8 +262,8 @@ void join_ranks(const std::filesystem::path& file, int ranks, double array, Libr
 TraceCaptures::TraceCaptures(const RankContext& run, const Validation& validation,
                              const ValidationOptions& options, const CapturePlace& place)
     : place_(place),
-      sums_(run.transport, run.polling),
-      shared_{run, validation, options, place_, sums_},
+      in_step_(run.transport, run.polling),
+      shared_{run, validation, options, place_, in_step_},
       jobs_(whole_networks(shared_, {validation.variants.begin(), validation.variants.end()})) {
   add_shards(shared_, jobs_);
   turns_ = plan_turns(run, options.sleep, options.forecasts, jobs_);
@@ -298,8 +286,9 @@ void TraceCaptures::take_missing_turns() {
 
 void TraceCaptures::write() {
   take_missing_turns();
-  const auto& [run, validation, options, place, sums] = shared_;
-  replace_links(run, sums_.take_rows(), [](const Row& row) { return row.text("in_step") == "true"; });
+  const ComputeScope computing(&shared_.run.polling);  // threads that carry messages of runs must not poll
+  const auto& [run, validation, options, place, in_step] = shared_;
+  replace_links(run, in_step_.take_rows(), [](const Row& row) { return row.text("in_step") == "true"; });
   for (const CaptureJob& one : jobs_) write_trace(run, one);
   time_compressions();
   if (!options.sleep) {
@@ -316,8 +305,7 @@ void TraceCaptures::write() {
 }
 
 void TraceCaptures::time_compressions() {
-  const auto& [run, validation, options, place, sums] = shared_;
-  const ComputeScope computing(&run.polling);  // threads that carry messages of runs must not poll
+  const auto& [run, validation, options, place, in_step] = shared_;
   const auto network_of = [this](const NetworkVariant& variant) -> Network* {
     const auto job = std::ranges::find_if(jobs_, [&](const CaptureJob& one) {
       return one.variant == variant && one.shard.is_whole() && one.capture != nullptr;

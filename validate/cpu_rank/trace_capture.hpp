@@ -38,7 +38,7 @@ struct CaptureShared {
   const Validation& validation;
   const ValidationOptions& options;
   const CapturePlace& place;
-  InStepTimes& sums;
+  InStepTimes& in_step;
 };
 
 /// Captures the traces that the points of a validation need, once for each forecast, and rank 0 writes them.
@@ -70,7 +70,7 @@ class TraceCaptures {
   void time_compressions();
 
   CapturePlace place_;
-  InStepTimes sums_;
+  InStepTimes in_step_;
   CaptureShared shared_;
   std::vector<CaptureJob> jobs_;
   std::map<std::filesystem::path, double> arrays_;  ///< on rank 0, of time_arithmetic_of [s]

@@ -24,50 +24,80 @@ layers:
   - {name: loss, kind: mean_squared_error}
 )";
 
-/// A parameter of the first layer after some steps, and the rows of measured links on rank 0.
+const std::string kClasses = R"(
+name: classes
+source: test
+input: [3, 12, 16]
+layers:
+  - {name: conv1, kind: convolution, filters: 4, kernel: 3, pad: 1}
+  - {name: relu1, kind: relu}
+  - {name: flatten, kind: reshape, shape: [768]}
+  - {name: fc, kind: dense, units: 5}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
+struct ShardedNetwork {
+  std::string text;
+  std::set<std::size_t> forward_halos, backward_halos;  ///< nothing reads the input's error signal
+  bool reshards;
+};
+
+/// A parameter of the first layer after some steps, the rows of measured links on rank 0, and the time that
+/// copies added to a trace.
 struct Trained {
   double by_device = 0, in_captured_steps = 0;
   std::vector<Row> rows = {};
+  double copies = 0;
 };
 
-void train_captured(const PlannedParts& planned, std::vector<Trained>& all, Transport& transport,
-                    const SpatialNetwork& shard) {
+void train_captured(const PlannedParts& planned, const ShardedNetwork& network, std::vector<Trained>& all,
+                    Transport& transport, const SpatialNetwork& shard) {
   PollingPolicy polling;
   InStepTimes times(transport, polling);
-  CapturedHalos halos(planned.model, planned.plan.partition, transport, times);
+  CapturedExchanges exchanges(planned.model, planned.plan.partition, transport, times);
   shard.network->reset();
   std::set<std::size_t> forward, backward;
-  const StepExchange exchange{.halo =
-                                  [&](Network& network, std::size_t layer, Pass pass) {
-                                    halos.exchange(network, layer, pass);
-                                    (pass == Pass::forward ? forward : backward).insert(layer);
+  const StepExchange exchange{.before_pass =
+                                  [&](Network& part, std::size_t layer, Pass pass) {
+                                    exchanges.before_pass(part, layer, pass);
+                                    if (part.kernel(layer).has_halo(pass))
+                                      (pass == Pass::forward ? forward : backward).insert(layer);
                                   },
                               .before_update =
-                                  [&](Network& network) {
-                                    const ParameterView& parameters = network.all_parameters();
+                                  [&](Network& part) {
+                                    const ParameterView& parameters = part.all_parameters();
                                     times.all_reduce({parameters.gradient, parameters.elements});
                                   }};
   for (int step = 0; step < kSteps; ++step) {
     shard.network->step({}, exchange);
     times.accept_pending(step > 0);
   }
-  CHECK(forward == std::set<std::size_t>{0, 2, 3, 4});
-  CHECK(backward == std::set<std::size_t>{2, 3, 4});  // nothing reads the input's error signal
+  CHECK(forward == network.forward_halos);
+  CHECK(backward == network.backward_halos);
   Trained& own = all[transport.rank().index()];
   own.in_captured_steps = shard.network->all_parameters().value[0];
   own.rows = times.take_rows();
   CHECK(times.take_rows().empty());
+  Trace trace = PlannedParts::even_trace(planned.model);
+  const double before = step_time(trace).value;
+  exchanges.take_copies(trace);
+  own.copies = step_time(trace).value - before;
+  exchanges.take_copies(trace);  // adds nothing a second time
+  CHECK(step_time(trace).value == before + own.copies);
 }
 
 }  // namespace
 
-TEST_CASE("captured steps of spatial shards exchange the halos that real runs exchange", "[validate]") {
+TEST_CASE("captured steps of spatial shards exchange what real runs exchange", "[validate]") {
+  const ShardedNetwork network = GENERATE(ShardedNetwork{kMaps, {0, 2, 3, 4}, {2, 3, 4}, false},
+                                          ShardedNetwork{kClasses, {0}, {}, true});
   const char* const split = GENERATE("2", "[1, 2]", "[2, 2]");
   CAPTURE(split);
   const int ranks = std::string(split) == "[2, 2]" ? 4 : 2;
   const PlannedParts planned(
-      ranks, kMaps, "{kind: spatial, halo_overlap: false, bucket: model, split: " + std::string(split) + "}",
-      2 * ranks, kSteps);
+      ranks, network.text,
+      "{kind: spatial, halo_overlap: false, bucket: model, split: " + std::string(split) + "}", 2 * ranks,
+      kSteps);
   REQUIRE(planned.plan.partition.simulated_only == "");
   const auto backend = make_onednn_backend();
   std::vector<SpatialNetwork> shards(static_cast<std::size_t>(ranks));
@@ -83,11 +113,12 @@ TEST_CASE("captured steps of spatial shards exchange the halos that real runs ex
     all[static_cast<std::size_t>(rank)].by_device = shard.network->all_parameters().value[0];
   });
   run_ranks("memory", ranks, [&](Transport& transport) {
-    train_captured(planned, all, transport, shards[transport.rank().index()]);
+    train_captured(planned, network, all, transport, shards[transport.rank().index()]);
   });
   for (const Trained& one : all) {
     CHECK(one.in_captured_steps == Approx(one.by_device).epsilon(1e-5));
     CHECK(one.in_captured_steps == all.front().in_captured_steps);
+    CHECK((one.copies > 0) == network.reshards);
   }
   REQUIRE_FALSE(all.front().rows.empty());
   for (const Row& row : all.front().rows) {
