@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Validates the forecasts on this machine: with shared memory and, as root, on small clusters of network namespaces. The
-# committed call took about 22 minutes on 2 idle cores. Each cluster and number of ranks is one launch, which runs all its points in turn.
+# Validates the forecasts on this machine: with shared memory and, as root, on small clusters of network namespaces. Each
+# cluster and number of ranks is one launch, which runs all its points in turn. ONLY='memory-2 memory-2-[st]*', 75 points of two
+# ranks with real kernels, took 20 minutes on 2 idle cores.
 # Usage: tools/validate-all.sh [--again] [STEPCAST] [FOLDER]
 # Writes FOLDER (default validate/data). Measurements stay in results/validate-all, so that a second call skips finished launches
 # (--again repeats all). A launch that fails does not stop the others.
 # Environment: TRANSPORT=mpi: the launches with real kernels once more over MPI, as FOLDER/mpi-*; the others are left out.
-# FORECASTS=4: forecasts of each launch with real kernels, each frozen before a round of runs (default 8). REPEATS=3: repeats of each
+# FORECASTS=4: forecasts of each launch with real kernels, each frozen before a round of runs (default 7). REPEATS=3: repeats of each
 # point after a forecast (default 1 if kernels compute, 2 if ranks sleep). ONLY='memory-2* ...': only launches whose names match.
 # ACCEPT_DISTURBED=1: also counts disturbed runs.
 set -euo pipefail
@@ -20,7 +21,7 @@ data=${2:-$root/validate/data}
 work=$root/results/validate-all
 export STEPCAST_DATA=$root
 mkdir -p "$data" "$work"
-computing=${REPEATS:-1} sleeping=${REPEATS:-2} forecasts=${FORECASTS:-8}
+computing=${REPEATS:-1} sleeping=${REPEATS:-2} forecasts=${FORECASTS:-7}
 more=()
 if [[ ${ACCEPT_DISTURBED:-} ]]; then more=(--accept-disturbed); fi
 failed=() launches=()

@@ -43,7 +43,7 @@ constexpr std::size_t kHalves = 2048;  // elements that real runs convert togeth
 struct Buffers {
   GradientMemory gradient, restored;
   std::vector<float> copy;
-  std::vector<std::uint32_t> histogram;
+  std::vector<std::uint32_t> candidates;
   std::vector<std::uint16_t> halves, sent_halves;
   OneBitGradient bits;
   SparseGradient sparse;
@@ -62,7 +62,7 @@ Buffers buffers_of(const CompressionCapture& options) {
   return {.gradient = {values, options.device.memory},
           .restored = {values, options.device.memory},
           .copy = std::vector<float>(options.elements),
-          .histogram = {},
+          .candidates = {},
           .halves = std::vector<std::uint16_t>(kHalves),
           .sent_halves = std::vector<std::uint16_t>(options.elements),
           .bits = {},
@@ -130,7 +130,7 @@ void time_codec(const CompressionCapture& options, Buffers& b, std::span<float> 
     quantize = [&] { quantize_to_halves(b, residual); };
     restore = [&] { restore_from_halves(b); };
   } else {
-    quantize = [&, count] { select_top_k(b.gradient.values, count, residual, b.histogram, b.sparse); };
+    quantize = [&, count] { select_top_k(b.gradient.values, count, residual, b.candidates, b.sparse); };
     restore = [&] { restore_top_k(b.sparse, b.restored.values); };
   }
   train(options, b);

@@ -74,10 +74,14 @@ double stolen_seconds() {
 
 StolenShare::StolenShare() : wall_(now().wall), stolen_(stolen_seconds()) {}
 
-double StolenShare::until_now() const {
-  const double seconds = now().wall - wall_;
+double StolenShare::seconds() const {
+  return stolen_seconds() - stolen_;
+}
+
+double StolenShare::until_now(double expected) const {
+  const double wall = now().wall - wall_;
   const auto cores = static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  return seconds > 0 ? (stolen_seconds() - stolen_) / (seconds * cores) : 0;
+  return wall > 0 ? std::max(0.0, seconds() - expected) / (wall * cores) : 0;
 }
 
 }  // namespace stepcast

@@ -32,11 +32,13 @@ double stolen_seconds(const std::string& text, double ticks_a_second);
 /// 20 to 50 % took 28 % longer.
 constexpr double kMaxStolenShare = 0.05;
 
-/// Measures the share of all cores' time that was stolen since its construction.
+/// Measures the time of all cores that was stolen since its construction.
 class StolenShare {
  public:
   StolenShare();
-  double until_now() const;
+  double seconds() const;  ///< core-seconds
+  /// The share of all cores' time. @param expected  core-seconds that are not counted
+  double until_now(double expected = 0) const;
 
  private:
   double wall_, stolen_;

@@ -226,7 +226,7 @@ PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
     const double ahead = clock_offset_to_rank_0(run_.transport);
     for (double& end : measured.run.step_ends) end -= ahead;
   }
-  measured.stolen_share = stolen.until_now();
+  measured.stolen_share = stolen.until_now(resources_.loads.stolen * measured.run.loaded_bytes);
   CoreToCoreLatency* const latency = run_.transport.core_latency();
   if (latency != nullptr) measured.round_trip = latency->round_trip();
   return measured;
@@ -236,7 +236,7 @@ PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
 Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) const {
   const Plan& plan = points_[index]->experiment.plan;
   const RealRun& run = measured.run;
-  const double used = run.work_time.cpu + resources_.off_core_seconds_per_byte * run.loaded_bytes;
+  const double used = run.work_time.cpu + resources_.loads.off_core * run.loaded_bytes;
   const double waited = run.work_time.wall > 0 ? std::max(0.0, 1 - used / run.work_time.wall) : 0;
   const auto ends = gather_on_rank_0(run_.transport, run.step_ends);
   const auto quality = gather_on_rank_0(run_.transport, {waited, measured.stolen_share});

@@ -44,6 +44,12 @@ std::vector<std::size_t> unfinished_points(const std::vector<RunQuality>& runs, 
 /// fewer than `wanted`, the undisturbed ones with the smallest deviation are added up to that number.
 std::vector<bool> select_runs(const std::vector<RunQuality>& runs, int wanted);
 
+/// What a rank's own loads of input take, for each byte that it loads: no disturbance.
+struct LoadCost {
+  double off_core = 0;  ///< time of compute in which no thread of the rank runs [s]
+  double stolen = 0;    ///< time that a hypervisor takes from all cores while all ranks load [s]
+};
+
 /// Backend, device factory and communication of a rank in PointRuns.
 struct RunResources {
   Backend& backend;
@@ -54,7 +60,7 @@ struct RunResources {
   std::function<CollectiveBackend(const Plan&)> make_collective_backend = {};
   DevicePayloads* device_payloads = nullptr;  ///< RealWorld::device_payloads; it outlives the runs
   CoreSpeedProbe* speed = nullptr;            ///< probed before each run; null: not measured
-  double off_core_seconds_per_byte = 0;  ///< of compute, in which no thread of the rank runs: input loads
+  LoadCost loads = {};
   /// Networks of `backend` that exist already and go on to be used.
   std::map<NetworkVariant, std::shared_ptr<Network>> networks = {};
   std::function<void(std::exception_ptr)> on_failure = {};  ///< RealWorld::on_failure

@@ -219,19 +219,24 @@ Bytes one_bit_bytes(std::size_t elements, std::size_t rows) {
 
 namespace {
 
-// Bits of a magnitude that select a bin of the first histogram and of the second one. Magnitudes have the
-// order of their bits.
-constexpr int kHighBits = 16, kLowBits = 15;
+// Magnitudes have the order of their bits. The highest 11 bits select a bin; histograms side by side keep
+// equal bins in a row from waiting for each other.
+constexpr int kLowBits = 20;
+constexpr std::size_t kBins = 1 << 11, kHistograms = 4;
 
 inline std::uint32_t magnitude_bits(float value) {
   return std::bit_cast<std::uint32_t>(value) & 0x7fffffff;
 }
 
-/// The bin that holds the `count`-th largest value; `count` becomes its rank in this bin.
-std::uint32_t bin_of_rank(const std::vector<std::uint32_t>& histogram, std::size_t& count) {
-  auto bin = static_cast<std::uint32_t>(histogram.size() - 1);
-  for (; histogram[bin] < count; --bin) count -= histogram[bin];
-  return bin;
+std::array<std::uint32_t, kBins> histogram_of(std::span<const float> values) {
+  std::array<std::array<std::uint32_t, kBins>, kHistograms> all{};
+  std::size_t i = 0;
+  for (; i + kHistograms <= values.size(); i += kHistograms)
+    for (std::size_t j = 0; j < kHistograms; ++j) ++all[j][magnitude_bits(values[i + j]) >> kLowBits];
+  for (; i < values.size(); ++i) ++all[0][magnitude_bits(values[i]) >> kLowBits];
+  for (std::size_t bin = 0; bin < kBins; ++bin)
+    for (std::size_t j = 1; j < kHistograms; ++j) all[0][bin] += all[j][bin];
+  return all[0];
 }
 
 struct Threshold {
@@ -239,29 +244,33 @@ struct Threshold {
   std::size_t equal = 0;  ///< number of elements of exactly this magnitude that are sent
 };
 
-/// Passes over the values twice, whatever they are: the time of a partial sort depends on their order.
+/// Sorts only the bin that holds the threshold: the time of a partial sort of all depends on their order, on
+/// some gradients by a factor of two.
 Threshold find_threshold(std::span<const float> values, std::size_t count,
-                         std::vector<std::uint32_t>& histogram) {
-  histogram.assign(std::size_t{1} << kHighBits, 0);
-  for (const float value : values) ++histogram[magnitude_bits(value) >> kLowBits];
-  const std::uint32_t high = bin_of_rank(histogram, count);
-  histogram.assign(std::size_t{1} << kLowBits, 0);
+                         std::vector<std::uint32_t>& candidates) {
+  const auto histogram = histogram_of(values);
+  std::size_t bin = kBins - 1;
+  for (; histogram[bin] < count; --bin) count -= histogram[bin];
+  candidates.resize(values.size());
+  std::size_t size = 0;
   for (const float value : values) {
-    const std::uint32_t bits = magnitude_bits(value);
-    if (bits >> kLowBits == high) ++histogram[bits & (histogram.size() - 1)];
+    candidates[size] = magnitude_bits(value);
+    size += candidates[size] >> kLowBits == bin ? 1 : 0;
   }
-  const std::uint32_t low = bin_of_rank(histogram, count);
-  return {high << kLowBits | low, count};
+  const auto begin = candidates.begin(), last = begin + static_cast<std::ptrdiff_t>(count) - 1;
+  std::nth_element(begin, last, begin + static_cast<std::ptrdiff_t>(size), std::greater<>());
+  const auto greater = std::count_if(begin, last, [&](std::uint32_t m) { return m > *last; });
+  return {*last, count - static_cast<std::size_t>(greater)};
 }
 
 }  // namespace
 
 void select_top_k(std::span<const float> gradient, std::size_t count, std::span<float> residual,
-                  std::vector<std::uint32_t>& histogram, SparseGradient& sent) {
+                  std::vector<std::uint32_t>& candidates, SparseGradient& sent) {
   if (gradient.size() != residual.size()) throw std::invalid_argument("select_top_k: lengths differ");
   if (count == 0 || count > gradient.size()) throw std::invalid_argument("select_top_k: count out of range");
   for (std::size_t i = 0; i < residual.size(); ++i) residual[i] += gradient[i];
-  Threshold threshold = find_threshold(residual, count, histogram);
+  Threshold threshold = find_threshold(residual, count, candidates);
   sent.indices.clear();
   sent.values.clear();
   for (std::size_t i = 0; i < residual.size(); ++i) {

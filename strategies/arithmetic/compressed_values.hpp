@@ -64,12 +64,12 @@ struct SparseGradient {
 /// Top-k with error feedback: of v = gradient + residual, the `count` elements of largest magnitude are sent
 /// (of equal elements, those with the lowest index). Then residual = v without them.
 ///
-/// @param histogram  memory for the search, which the caller keeps from call to call
+/// @param candidates  memory for the search, which the caller keeps from call to call
 /// @throws std::invalid_argument if lengths differ, or count is 0 or above the length
 /// Source: A. Aji, K. Heafield, "Sparse communication for distributed gradient descent", EMNLP 2017
 /// (residual). Here the threshold is the exact k-th magnitude, not a sampled one.
 void select_top_k(std::span<const float> gradient, std::size_t count, std::span<float> residual,
-                  std::vector<std::uint32_t>& histogram, SparseGradient& sent);
+                  std::vector<std::uint32_t>& candidates, SparseGradient& sent);
 
 /// Writes the sent elements, and zeros elsewhere.
 /// @throws std::invalid_argument if an index is outside of `gradient`

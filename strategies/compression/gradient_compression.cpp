@@ -208,7 +208,7 @@ void CompressedGradient::quantize(std::span<const float> gradient) {
   }
   const Slice own = layout_.share(place_);
   const std::size_t count = index(own.size() / 2);
-  select_top_k(gradient, count, residual_, histogram_, sparse_);
+  select_top_k(gradient, count, residual_, candidates_, sparse_);
   float* words = wire_.data() + own.begin;
   std::memcpy(words, sparse_.indices.data(), count * sizeof(float));
   std::memcpy(words + count, sparse_.values.data(), count * sizeof(float));

@@ -126,7 +126,7 @@ class CompressedGradient {
   WireLayout layout_;
   int place_;
   std::vector<float> wire_, residual_, residual_of_sum_, sum_, part_;
-  std::vector<std::uint32_t> histogram_;
+  std::vector<std::uint32_t> candidates_;
   std::vector<std::uint16_t> halves_;
   OneBitGradient bits_;
   SparseGradient sparse_;

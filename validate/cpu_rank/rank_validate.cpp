@@ -116,8 +116,7 @@ constexpr double kSleepSeconds = 0.02;  // before a load, if no network computes
 
 /// Measures the loads of input between training steps of a captured network, or between sleeps if the ranks
 /// captured no whole network.
-/// @return time that a byte takes from compute, on no thread of the rank [s]
-double time_loads(const RankContext& run, const CapturedNetworks& networks) {
+LoadCost time_loads(const RankContext& run, const CapturedNetworks& networks) {
   set_status(run.state, "measuring the storage");
   const bool computes = !networks.whole.empty();
   const auto compute = [&] {
@@ -133,13 +132,15 @@ double time_loads(const RankContext& run, const CapturedNetworks& networks) {
         measure_compute_beside_load(run.transport, run.polling, run.folder, compute, rows);
     rows.insert(rows.end(), beside.begin(), beside.end());
   }
-  double off_core = 0;
+  LoadCost cost;
   for (const Row& row : rows) {
     append_line(links_file(run.folder), to_json_line({"calibrate", {}}, row));
-    if (const auto seconds = row.number("off_core_seconds"))
-      off_core = std::max(0.0, *seconds / row.number("bytes").value_or(1));
+    const double bytes = row.number("bytes").value_or(1);
+    cost.off_core = std::max(cost.off_core, row.number("off_core_seconds").value_or(0) / bytes);
+    cost.stolen = std::max(cost.stolen, row.number("stolen_seconds").value_or(0) / bytes);
   }
-  return broadcast_from_rank_0(run.transport, off_core);
+  return {broadcast_from_rank_0(run.transport, cost.off_core),
+          broadcast_from_rank_0(run.transport, cost.stolen)};
 }
 
 }  // namespace
@@ -162,7 +163,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
   captures.write();
   CapturedNetworks networks = captures.networks();
   const bool loads = std::ranges::count(validation.loads, true) > 0;
-  const double off_core_seconds_per_byte = loads ? time_loads(run, networks) : 0;
+  const LoadCost load_cost = loads ? time_loads(run, networks) : LoadCost{};
   wait_for_stage(run.control, run.state, 1);
   SleepOrShardDevices devices(run, *backend, validation, options, std::move(networks.shards));
   PointRuns runs(
@@ -171,7 +172,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
        .device = [&devices](std::size_t index,
                             const Experiment& experiment) { return devices.device(index, experiment); },
        .speed = speed.get(),
-       .off_core_seconds_per_byte = off_core_seconds_per_byte,
+       .loads = load_cost,
        .networks = std::move(networks.whole),
        .between_runs = [&captures](double share) { captures.take_turns(share); }});
   for (int forecast = 1; forecast < options.forecasts; ++forecast) {

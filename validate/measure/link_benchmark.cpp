@@ -306,19 +306,25 @@ std::vector<Row> measure_compute_beside_load(Transport& transport, PollingPolicy
   const int pairs =
       std::clamp(static_cast<int>(kLoadPairsSeconds / (2 * computation)), kFewestLoadPairs, kMostLoadPairs);
   std::vector<double> longer, off_core;
+  double stolen = 0;  // by loads: with them less without them
   for (int i = 0; i < pairs; ++i) {
     const bool loads_first = i % 2 == 0;
+    const StolenShare in_both;
     const Instant first = benchmark.computation(loads_first ? bytes : 0);
+    const double in_first = in_both.seconds();
     const Instant second = benchmark.computation(loads_first ? 0 : bytes);
+    const double in_second = in_both.seconds() - in_first;
     const Instant more = loads_first ? between(second, first) : between(first, second);
     longer.push_back(more.wall);
     off_core.push_back(more.wall - more.cpu);
+    stolen += loads_first ? in_first - in_second : in_second - in_first;
   }
   longer = of_all_ranks(transport, longer);
   off_core = of_all_ranks(transport, off_core);
   if (!transport.is_rank_0()) return {};
   Row row = load_row("compute_beside_load", bytes, mean(longer), longer);
   row.set("off_core_seconds", mean(off_core));
+  row.set("stolen_seconds", stolen / pairs);
   return {row};
 }
 

@@ -80,8 +80,9 @@ std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
 
 /// Measures how much longer a computation takes if a load begins with it, because interrupts and copies of a
 /// read take the rank's core; all ranks call it. One row (rank 0 only): `what` = compute_beside_load,
-/// `bytes`, `seconds`, the mean over the ranks, and `off_core_seconds`, the part of it in which no thread of
-/// the rank had the core. No row if no load of a mebibyte fits into a computation.
+/// `bytes`, `seconds`, the mean over the ranks, `off_core_seconds`, the part of it in which no thread of the
+/// rank had the core, and `stolen_seconds`, the core-seconds of this machine that a hypervisor took for the
+/// loads of all ranks. No row if no load of a mebibyte fits into a computation.
 /// @param storage  rows of measure_storage
 std::vector<Row> measure_compute_beside_load(Transport& transport, PollingPolicy& polling,
                                              const std::filesystem::path& folder,

@@ -15,5 +15,6 @@ TEST_CASE("stolen time never decreases and is at most the elapsed time", "[kerne
   const double before = stolen_seconds();
   const StolenShare share;
   CHECK(share.until_now() >= 0);
+  CHECK(share.until_now(share.seconds() + 1) == 0);
   CHECK(stolen_seconds() >= before);
 }

@@ -128,12 +128,12 @@ TEST_CASE("top-k sends the largest magnitudes and keeps the rest as the residual
           "[strategies][arithmetic]") {
   const std::size_t count = GENERATE(1, 5, 40, 41);
   std::vector<float> residual(41), restored(41);
-  std::vector<std::uint32_t> histogram;
+  std::vector<std::uint32_t> candidates;
   std::vector<double> total(41), arrived(41);
   SparseGradient sent;
   for (std::uint32_t step = 0; step < 10; ++step) {
     const std::vector<float> gradient = random_floats(41, step);
-    select_top_k(gradient, count, residual, histogram, sent);
+    select_top_k(gradient, count, residual, candidates, sent);
     restore_top_k(sent, restored);
     REQUIRE(sent.indices.size() == count);
     float least_sent = 2, most_owed = 0;
@@ -161,10 +161,10 @@ TEST_CASE("top-k selects the elements that a sorted list of magnitudes has first
   std::ranges::stable_sort(order, std::greater<>(), [&](std::uint32_t i) { return std::abs(gradient[i]); });
   for (const std::size_t count : {std::size_t{1}, std::size_t{700}, std::size_t{1500}, std::size_t{2900}}) {
     std::vector<float> residual(gradient.size());
-    std::vector<std::uint32_t> histogram, expected(order.begin(), order.begin() + static_cast<int>(count));
+    std::vector<std::uint32_t> candidates, expected(order.begin(), order.begin() + static_cast<int>(count));
     std::ranges::sort(expected);
     SparseGradient sent;
-    select_top_k(gradient, count, residual, histogram, sent);
+    select_top_k(gradient, count, residual, candidates, sent);
     CHECK(sent.indices == expected);
   }
 }
@@ -173,10 +173,11 @@ TEST_CASE("top-k takes equal magnitudes in the order of their indices, and never
           "[strategies][arithmetic]") {
   const std::vector<float> gradient{1, -2, 2, -2, 0.5};
   std::vector<float> residual(5);
-  std::vector<std::uint32_t> histogram;
+  std::vector<std::uint32_t> candidates;
   SparseGradient sent;
-  select_top_k(gradient, 2, residual, histogram, sent);
+  select_top_k(gradient, 2, residual, candidates, sent);
   CHECK(sent.indices == std::vector<std::uint32_t>{1, 2});
   CHECK(residual == std::vector<float>{1, 0, 0, -2, 0.5});
-  CHECK_THROWS_WITH(select_top_k(gradient, 6, residual, histogram, sent), "select_top_k: count out of range");
+  CHECK_THROWS_WITH(select_top_k(gradient, 6, residual, candidates, sent),
+                    "select_top_k: count out of range");
 }

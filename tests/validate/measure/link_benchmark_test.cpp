@@ -95,6 +95,7 @@ TEST_CASE("ranks measure how much longer a computation takes beside a load that 
   REQUIRE(rows.size() == 1);
   CHECK(rows.back().text("what") == "compute_beside_load");
   CHECK(rows.back().number("bytes").value_or(0) >= 1 << 20);
+  CHECK(rows.back().number("stolen_seconds").has_value());
   storage.rows.push_back(rows.back());
   CHECK(load_slowdown(storage) >= 1);
 }
