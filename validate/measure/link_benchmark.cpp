@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 
+#include "kernels/timing/host_info.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "report/statistics/statistics.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
