@@ -12,6 +12,7 @@
 #include "report/results/results.hpp"
 #include "report/text/display_text.hpp"
 #include "runtime/ranks/cluster.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
 #include "validate/launch/launcher.hpp"
 #include "validate/measure/benchmark_readers.hpp"
 #include "validate/measure/link_results.hpp"
@@ -40,7 +41,7 @@ Results measured(const Cluster& cluster) {
   };
   run_ranks(job);
   fmt::print(stderr, "\n");
-  const auto file = folder.path() / "links.jsonl";
+  const auto file = links_file(folder.path());
   return read_json_lines(read_file(file), file.string());
 }
 

@@ -294,7 +294,7 @@ std::vector<Experiment> check_points(const Validation& validation, const Validat
 }
 
 std::vector<std::string> measured_files(const Validation& validation) {
-  std::set<std::string> names{"links.jsonl"};
+  std::set<std::string> names{links_file("").string()};
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const NetworkVariant& variant = validation.variants[i];
     names.insert(trace_file("", variant).string());

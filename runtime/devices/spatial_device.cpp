@@ -4,10 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "kernels/timing/step_timer.hpp"
 #include "models/network/layer.hpp"
 #include "models/partition/spatial_shard.hpp"
-#include "report/statistics/statistics.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
 
@@ -88,8 +86,6 @@ void unpack_halo(Network& network, std::size_t layer, Pass pass, const std::vect
   for (const HaloBox& one : phase)
     if (!one.sends) network.kernel(layer).unpack_halo(pass, one.box, buffer + one.begin);
 }
-
-namespace {}  // namespace
 
 bool reshards_to_batch(const ModelPartition& partition, const Model& model) {
   const std::size_t from = partition.spatial.whole_from;
