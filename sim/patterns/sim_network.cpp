@@ -52,7 +52,7 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
       if (--self->active_transfers_ == 0) self->step();
     };
     if (network_.fidelity() == Fidelity::coupled) {
-      return network_.start_flow(network_.phase_links(start_.pattern, phase, kind), {bytes}, arrived);
+      return network_.start_merged_flow(network_.phase_links(start_.pattern, phase, kind), {bytes}, arrived);
     }
     std::vector<Edge> edges;
     int largest = 1;
@@ -63,7 +63,8 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
     }
     active_transfers_ += static_cast<int>(edges.size()) - 1;
     for (const Edge& edge : edges) {
-      network_.start_flow(network_.edge_links(pattern_, edge), {bytes * edge.chunks / largest}, arrived);
+      network_.start_flow(network_.ends(pattern_, edge), network_.edge_links(pattern_, edge),
+                          {bytes * edge.chunks / largest}, arrived);
     }
   }
 
@@ -125,9 +126,7 @@ void SimNetwork::start() {
   const bool coupled = fidelity_ == Fidelity::coupled, simgrid = sharing_ == LinkSharing::simgrid;
   messages_.reset();
   links_.reset();
-  engine_ = std::make_unique<Engine>(!simgrid  ? std::vector<BytesPerSecond>{}
-                                     : coupled ? merged
-                                               : bandwidths_.all());
+  engine_ = std::make_unique<Engine>(simgrid && !coupled ? FlowLinks{bandwidths_} : FlowLinks{merged});
   if (!simgrid) {
     const int links = coupled ? static_cast<int>(merged.size()) : bandwidths_.size();
     links_.emplace(*engine_, links, [this, coupled, merged = std::move(merged)](int link) {
@@ -166,11 +165,15 @@ std::vector<BytesPerSecond> SimNetwork::merge() {
   return std::move(merged.bandwidths);
 }
 
+EndpointPair SimNetwork::ends(const Pattern& pattern, const Edge& edge) {
+  return {pattern.placement.endpoints[static_cast<std::size_t>(edge.source)],
+          pattern.placement.endpoints[static_cast<std::size_t>(edge.target)]};
+}
+
 std::vector<int> SimNetwork::edge_links(const Pattern& pattern, const Edge& edge) const {
   std::vector<int> links;
-  pattern.placement.topology->route(pattern.placement.endpoints[static_cast<std::size_t>(edge.source)],
-                                    pattern.placement.endpoints[static_cast<std::size_t>(edge.target)],
-                                    links);
+  const auto [from, to] = ends(pattern, edge);
+  pattern.placement.topology->route(from, to, links);
   return links;
 }
 
@@ -178,9 +181,15 @@ const std::vector<int>& SimNetwork::phase_links(PatternId pattern, std::size_t p
   return class_links_[first_phase_[pattern] + 2 * phase + static_cast<std::size_t>(kind)];
 }
 
-void SimNetwork::start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done) {
+void SimNetwork::start_flow(EndpointPair ends, std::span<const int> links, Bytes size,
+                            Engine::Callback&& done) {
   if (links_) return links_->start_flow(links, size, std::move(done));
-  engine_->start_flow({links.begin(), links.end()}, size, std::move(done));
+  engine_->start_flow(ends, size, std::move(done));
+}
+
+void SimNetwork::start_merged_flow(const std::vector<int>& links, Bytes size, Engine::Callback&& done) {
+  if (links_) return links_->start_flow(links, size, std::move(done));
+  engine_->start_flow(links, size, std::move(done));
 }
 
 std::optional<double> SimNetwork::known_seconds(PatternId id, Bytes buffer) {

@@ -83,15 +83,18 @@ class SimNetwork {
   /// `segments` divides a phase, so that its latencies alternate with its transfers.
   void start_pattern(PatternId pattern, Bytes buffer, int segments, Engine::Callback done);
 
-  /// Starts a message that belongs to no pattern, with the same sharing of links (fidelity message).
-  void start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
+  /// Starts a flow between two endpoints. @param links  its route
+  void start_flow(EndpointPair ends, std::span<const int> links, Bytes size, Engine::Callback&& done);
+  /// Starts a flow over merged links (fidelity coupled).
+  void start_merged_flow(const std::vector<int>& links, Bytes size, Engine::Callback&& done);
 
   /// The pattern with the links that it loads. They are computed in the first call: simulating every message
   /// does not need them.
   const Pattern& pattern(PatternId id);
-  /// The links of one edge of a pattern, for Engine::start_flow (fidelity fluid).
+  static EndpointPair ends(const Pattern& pattern, const Edge& edge);
+  /// The links of one edge of a pattern, for `start_flow` (fidelity fluid).
   std::vector<int> edge_links(const Pattern& pattern, const Edge& edge) const;
-  /// The merged links of all edges of a kind in a phase, for Engine::start_flow (fidelity coupled).
+  /// The merged links of all edges of a kind in a phase, for `start_merged_flow` (fidelity coupled).
   const std::vector<int>& phase_links(PatternId pattern, std::size_t phase, EdgeKind kind) const;
 
  private:

@@ -82,9 +82,10 @@ void SimulatedMessages::transmit(Address from, Address to, const Message& messag
     BottleneckSharing& links = bottleneck_network_->links;
     return links.start_flow_at(date, links.prepare_flow(route.links, size, std::move(arrived)));
   }
-  engine.at(date, [&network, links = std::vector<int>(route.links.begin(), route.links.end()), size,
+  const EndpointPair ends{endpoint(from), endpoint(to)};
+  engine.at(date, [&network, ends, links = std::vector<int>(route.links.begin(), route.links.end()), size,
                    arrived = std::move(arrived)]() mutable {
-    network.start_flow(links, size, std::move(arrived));
+    network.start_flow(ends, links, size, std::move(arrived));
   });
 }
 
