@@ -137,6 +137,11 @@ void append_line(const fs::path& file, std::string_view line) {
   throw_unwritable(file, "cannot write", error);
 }
 
+void flush_file(const fs::path& file) {
+  File out(file, O_WRONLY);
+  if (!out.is_open() || !out.sync()) throw_unwritable(file, "cannot write", errno);
+}
+
 void check_writable(const fs::path& folder) {
   try {
     fs::create_directories(folder);

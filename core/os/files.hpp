@@ -37,6 +37,10 @@ void replace_file(const std::filesystem::path& temporary, const std::filesystem:
 /// @throws DiskFull; InputError `FILE: cannot write: REASON`
 void append_line(const std::filesystem::path& file, std::string_view line);
 
+/// Puts what was appended to `file` on the disk itself, so that it survives a power cut.
+/// @throws DiskFull; InputError `FILE: cannot write: REASON`
+void flush_file(const std::filesystem::path& file);
+
 /// Creates `folder` with its parents and proves that a file can be written there, before any work is done.
 /// @throws DiskFull; InputError `DIR: cannot write here: REASON`
 void check_writable(const std::filesystem::path& folder);
