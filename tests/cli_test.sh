@@ -522,6 +522,21 @@ prints 'written: osu.yaml' calibrate --from osu.txt -o osu.yaml
 prints '2 x cpu-core' show platform osu.yaml
 run_with 0 run tiny.yaml -j 2 --set platform=osu.yaml -o osu
 
+# What cannot be printed ends every command with 3, also if it fits into the buffer until the last moment.
+cannot_print() {
+  "$stepcast" "$@" >/dev/full 2>err </dev/null
+  local code=$?
+  : >out
+  [ $code -eq 3 ] && [ "$(grep -c '^stepcast: standard output: ' err)" -eq 1 ] || fail "exit code $code, not 3: $* >/dev/full"
+}
+for command in --help --version 'run --help' 'run tiny.yaml -o full' 'run tiny.yaml --dry-run' 'run tiny.yaml --json -o full' 'plot full' \
+  'show model small-cnn' 'show platform ethernet-cpu' 'schema scenario' 'check tiny.yaml' 'completion bash' 'collectives --measured-tables' \
+  'calibrate --from osu.txt -o -' 'compare small-cnn-b64-cpu small-cnn-b64-cpu' 'init full.yaml'; do
+  cannot_print $command
+done
+(ulimit -n 6; "$stepcast" run tiny.yaml -o few >out 2>err)
+[ $? -eq 3 ] && grep -qx 'stepcast: .*: Too many open files.*' err || fail "ulimit -n 6: the cause is not named"
+
 # An interrupted run says 4, leaves no results, and goes on to the same bits.
 { scenario "longer run"; echo 'sweep: {workers: {from: 1, to: 96, step: 1}}'; } >long.yaml
 run_with 0 run long.yaml -j 2 -o whole

@@ -21,6 +21,10 @@ struct DiskFull : LimitError {
   using LimitError::LimitError;
 };
 
+/// Throws for a failed write, by errno's value `error`: "FILE: WHAT: REASON".
+/// @throws DiskFull; LimitError for another shortage; InputError for all else
+[[noreturn]] void throw_unwritable(const std::filesystem::path& file, const char* what, int error);
+
 /// Writes `text` to a temporary file of the same folder, syncs it and renames it to `file`. Readers see the
 /// old text or the new one, never a part. After an error the old file is untouched and no temporary file
 /// remains.

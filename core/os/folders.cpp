@@ -31,14 +31,6 @@ std::string command_of(int process) {
                                command.empty() ? "" : fmt::format(" ({:.80})", command)));
 }
 
-[[noreturn]] void throw_unlockable(const std::filesystem::path& file) {
-  const int error = errno;
-  const std::string line =
-      fmt::format("{}: cannot lock: {}", file.string(), std::generic_category().message(error));
-  if (error == ENOSPC || error == EDQUOT) throw DiskFull(line);
-  throw InputError(line);
-}
-
 /// The process that holds the lock; 0: none.
 int holder_of(int descriptor) {
   struct flock wanted {};
@@ -79,7 +71,7 @@ void remove_left_files(const std::filesystem::path& folder) {
 FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / ".lock"), owner_(::getpid()) {
   while (true) {
     descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) throw_unlockable(file_);
+    if (descriptor_ < 0) throw_unwritable(file_, "cannot lock", errno);
     const bool taken = take(descriptor_);
     if (taken && is_still(file_, descriptor_)) break;
     const int error = errno, holder = taken ? 0 : holder_of(descriptor_);
@@ -87,7 +79,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / ".l
     descriptor_ = -1;
     errno = error;
     if (holder > 0) throw_held(file_, holder);
-    if (!taken && error != EAGAIN && error != EACCES) throw_unlockable(file_);
+    if (!taken && error != EAGAIN && error != EACCES) throw_unwritable(file_, "cannot lock", errno);
   }
   remove_left_files(folder);
 }

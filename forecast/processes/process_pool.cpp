@@ -82,12 +82,12 @@ using PoolTask = std::function<std::string(std::size_t task)>;
 std::string outcome_of(const PoolTask& work, std::size_t task) {
   try {
     return framed(End::done, work(task));
-  } catch (const InputError& error) {
-    return framed(End::input_error, error.what());
-  } catch (const LimitError& error) {
-    return framed(End::over_limit, error.what());
   } catch (const std::exception& error) {
-    return framed(End::fault, error.what());
+    const ExitCode code = exit_code_of(error);
+    const End end = code == ExitCode::bad_input    ? End::input_error
+                    : code == ExitCode::over_limit ? End::over_limit
+                                                   : End::fault;
+    return framed(end, error_text(error));
   }
 }
 
