@@ -50,9 +50,8 @@ int report_failure(const std::string& program, const std::exception& error) {
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';
   }
-  if (is<Interrupted>(error)) line.insert(0, "\n");  // ends a line of progress
-  std::fputs(fmt::format("{}: {}\n", program, line).c_str(),
-             stderr);  // fmt::print would throw on a full disk
+  const char* const begin = is<Interrupted>(error) ? "\n" : "";                 // ends a line of progress
+  std::fputs(fmt::format("{}{}: {}\n", begin, program, line).c_str(), stderr);  // fmt::print may throw
   return static_cast<int>(exit_code_of(error));
 }
 

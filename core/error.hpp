@@ -18,7 +18,7 @@ struct LimitError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The user stopped the run (SIGINT, SIGTERM). Finished results are kept. Exit code 4.
+/// The user stopped the run (SIGINT, SIGTERM, SIGHUP). Finished results are kept. Exit code 4.
 struct Interrupted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

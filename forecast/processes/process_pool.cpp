@@ -119,8 +119,7 @@ std::optional<std::size_t> received_task(int socket) {
                             pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a grandchild is killed too when its parent is killed
   if (getppid() != parent) _exit(1);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
+  for (const int one : {SIGINT, SIGTERM, SIGHUP}) signal(one, SIG_DFL);
   for (std::optional<std::size_t> task = first; task; task = received_task(socket)) {
     if (!send_all(socket, outcome_of(work, *task))) _exit(1);
     if (used_up != nullptr && used_up()) break;
