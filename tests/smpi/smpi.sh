@@ -4,18 +4,20 @@
 # independently; overheads of messages are left out on both sides.
 # Usage: tests/smpi/smpi.sh [--write FILE.csv] [STEPCAST [MESSAGE_TIMES]]
 # STRIDE has no common divisor with the number of devices, so that no two ranks share one.
-# --write: writes the cases to FILE.csv; tools/smpi-table.sh draws the table of a document from it.
-# Fails if a case is off by more than the bound that stands beside it. 77: there is no smpirun.
+# --write: also writes the cases to FILE.csv (docs/notes/2026-11-smpi.csv); tools/smpi-table.sh draws the table from it.
+# Fails if a case is off by more than the bound that stands beside it, and if the table of
+# docs/explanation/simulator-engine.md is another one. 77: there is no smpirun.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-figures=/dev/null
-if [[ ${1:-} == --write ]]; then figures=$2 && shift 2; fi
+file=
+if [[ ${1:-} == --write ]]; then file=$(realpath "$2") && shift 2; fi
 stepcast=$(realpath "${1:-$root/build/release/stepcast}")
 message_times=$(realpath "${2:-$root/build/release/tests/smpi/message_times}")
 command -v smpirun >/dev/null && command -v smpicxx >/dev/null || { echo "smpi: there is no smpirun" >&2; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export STEPCAST_DATA=$root
+figures=$work/figures.csv
 smpicxx -O1 "$root/tests/smpi/exchanges.cpp" -o "$work/exchanges"
 
 # Max-min sharing without TCP's corrections, no time for computing and calls, and each message sent when both ranks are ready.
@@ -70,4 +72,7 @@ for exchange in ring recursive_doubling; do
   compare 4 titan 16 $exchange 16 7 1048576
   compare 1e-7 titan 16 $exchange 16 7 1048576 0
 done
+if [[ $file ]]; then cp "$figures" "$file" && exit $failed; fi
+sed -n '/^<!-- table: smpi -->$/,/^<!-- \/table -->$/p' "$root/docs/explanation/simulator-engine.md" | grep '^|' >"$work/shown"
+"$root/tools/smpi-table.sh" "$figures" | diff "$work/shown" - >&2 || { echo "smpi: another table; see --write" >&2; failed=1; }
 exit $failed
