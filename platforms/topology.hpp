@@ -99,6 +99,7 @@ class Topology {
   /// storage, and if no live path is left
   void route(int from, int to, std::vector<int>& links) const;
   bool connected(int from, int to) const;  ///< Whether `route` finds a path.
+  bool has_dead_links() const { return !dead_.empty(); }
   Seconds latency_of(const std::vector<int>& route) const;
   Seconds route_latency(int from, int to) const;
 

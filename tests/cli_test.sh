@@ -242,6 +242,11 @@ refuses 2 'did you mean "resnet50"?' show model resnet5
 refuses 2 'expected a trace of model resnet50, got one of small-cnn' run tiny.yaml --set model=resnet50
 refuses 2 'source: unknown key' show scenario "$source_folder/platforms/lassen.yaml"
 refuses 2 '--route: expected a platform, such as show platform NAME --route 0 1' show platform --route 0 1
+prints '<link id="node1.nvlink.0-1" bandwidth="42000000000Bps" latency="4e-07s"/>' show platform dgx1v --nodes 2 --simgrid
+refuses 2 '--nodes 44 would fit' show platform dgx1v --nodes 100 --simgrid
+refuses 2 '--output: expected --simgrid with it' show platform dgx1v -o none.xml
+refuses 2 '--simgrid: expected a platform' show platform --simgrid
+refuses 2 'command line: nodes: expected an integer from 1 to 128, got "129"' show platform dgx1v --nodes 129
 refuses 2 'expected cpu or cuda:NUMBER, got "gpu"' capture --model small-cnn --batch 8 --device gpu
 mkdir taken.yaml
 refuses 2 'taken.yaml is a folder, not a file' capture --model small-cnn --batch 8 -o taken.yaml

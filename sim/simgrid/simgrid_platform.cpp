@@ -36,11 +36,7 @@ class FabricZone : public ComputedZone {
   void get_local_route(const routing::NetPoint* from, const routing::NetPoint* to, routing::Route* into,
                        double*) override;
   void add_links(const std::vector<int>& ids, routing::Route& into);
-  void add_route(int from, int to, routing::Route& into) {
-    route_.clear();
-    topology().route(from, to, route_);
-    add_links(route_, into);
-  }
+  void add_links_between(int from, int to, routing::Route& into);
   const Topology& topology() const { return std::get<LinkBandwidths>(links_).topology(); }
   bool has_endpoints() const { return std::holds_alternative<LinkBandwidths>(links_); }
   sg4::Host* host(int endpoint);
@@ -55,6 +51,8 @@ class FabricZone : public ComputedZone {
   FlowLinks links_;
   double units_per_byte_;
   std::vector<int> route_;
+  std::map<std::pair<int, int>, std::vector<int>>
+      detours_;  ///< a search for each message would take too long
   std::map<std::string, NodeZone*, std::less<>> zones_;
   std::unordered_map<int, simgrid::kernel::resource::StandardLinkImpl*> made_;
   std::unordered_map<int, sg4::Host*> hosts_;
@@ -75,7 +73,7 @@ class NodeZone : public ComputedZone {
   void get_local_route(const routing::NetPoint* from, const routing::NetPoint* to, routing::Route* into,
                        double*) override {
     if (from != gateway) fabric_.source = endpoints.at(from);
-    if (to != gateway) fabric_.add_route(fabric_.source, endpoints.at(to), *into);
+    if (to != gateway) fabric_.add_links_between(fabric_.source, endpoints.at(to), *into);
   }
 
   routing::NetPoint* gateway;
@@ -94,6 +92,14 @@ void FabricZone::get_local_route(const routing::NetPoint* from, const routing::N
 
 void FabricZone::add_links(const std::vector<int>& ids, routing::Route& into) {
   for (const int id : ids) into.link_list_.push_back(link(id));
+}
+
+void FabricZone::add_links_between(int from, int to, routing::Route& into) {
+  const bool keeps = topology().has_dead_links();
+  std::vector<int>& route = keeps ? detours_[{from, to}] : route_;
+  if (!keeps) route.clear();
+  if (route.empty()) topology().route(from, to, route);
+  add_links(route, into);
 }
 
 simgrid::kernel::resource::StandardLinkImpl* FabricZone::link(int id) {
