@@ -1,0 +1,66 @@
+#include <algorithm>
+
+#include "tests/drawn/law_checks.hpp"
+
+namespace stepcast::drawn {
+namespace {
+
+constexpr double kMostSimGridWork = 6000;  ///< of a trial that SimGrid simulates too
+
+std::string result_text(const Outcome& outcome) {
+  return to_text(outcome.result.fidelity) + ", " + to_text(outcome.result.folding);
+}
+
+/// The difference to kMessages that the results of a form allow, and what they say in a word.
+std::pair<double, const char*> claim_of(const SimulationResult& result) {
+  const UsedFidelity& fidelity = result.fidelity;
+  const bool rough = fidelity.accuracy == Accuracy::rough || result.folding.accuracy == Accuracy::rough;
+  if (rough || fidelity.uses_bottleneck_sharing) return {kNoBound, "rough"};
+  const bool every_message = fidelity.fidelity == Fidelity::message && !fidelity.sampled;
+  if (!every_message || result.folding.accuracy != Accuracy::exact) return {kClose, "close"};
+  return {result.folding.folds ? kFoldedExactly : kRounding, "exact"};
+}
+
+void compare(Trial& trial, const Form& form, std::string law, double bound, Findings& findings) {
+  const Outcome& reference = trial.outcome(kMessages);
+  const Outcome& outcome = trial.outcome(form);
+  findings.push_back({std::move(law), outcome.step, reference.step, difference(outcome.step, reference.step),
+                      bound, result_text(outcome) + " | " + result_text(reference),
+                      to_text(form) + " |" + to_text(kMessages)});
+}
+
+}  // namespace
+
+void check_forms(Trial& trial, Findings& findings) {
+  for (const Fidelity fidelity : {Fidelity::automatic, Fidelity::message}) {
+    for (const Folding fold : {Folding::automatic, Folding::always, Folding::never}) {
+      const Form form{fidelity, fold};
+      if (form == kMessages) continue;
+      const auto [bound, word] = claim_of(trial.outcome(form).result);
+      compare(trial, form, std::string(fidelity == Fidelity::message ? "messages, " : "automatic, ") + word,
+              bound, findings);
+    }
+  }
+  if (trial.experiment().plan.asynchronous) return;  // all their messages are simulated in any form
+  compare(trial, {Fidelity::fluid}, "fluid", kNoBound, findings);
+  compare(trial, {Fidelity::coupled}, "coupled", kNoBound, findings);
+}
+
+void check_simgrid(Trial& trial, Findings& findings) {
+  if (trial.work() > kMostSimGridWork) return;
+  constexpr double kSolvers = 1e-6;  // SimGrid rounds to 1e-12 s
+  Form form = kMessages;
+  form.sharing = LinkSharing::simgrid;
+  compare(trial, form, "simgrid", kSolvers, findings);
+  form = {.sharing = LinkSharing::simgrid};
+  const auto [bound, word] = claim_of(trial.outcome(form).result);
+  compare(trial, form, std::string("simgrid, automatic, ") + word, std::max(bound, kSolvers), findings);
+}
+
+void check_repeated(Trial& trial, Findings& findings) {
+  const Simulation simulation = trial.simulation({});
+  const double first = simulated(simulation).whole, again = simulated(simulation).whole;
+  findings.push_back({"repeated", again, first, difference(again, first), 0, "again | first", " |"});
+}
+
+}  // namespace stepcast::drawn
