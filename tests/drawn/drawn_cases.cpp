@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
 
 #include "core/cli/command_line.hpp"
 #include "core/error.hpp"
@@ -124,8 +125,9 @@ class Checks {
       fs::rename(file_of(options_, "running", number), file, error);
     }
     tally_.take(results_[task]);
+    std::set<std::string> told;
     for (const Finding& finding : results_[task].findings) {
-      if (!finding.broken()) continue;
+      if (!finding.broken() || !told.insert(finding.law).second) continue;
       progress.clear();
       std::cout << report(finding, file) << std::flush;
     }

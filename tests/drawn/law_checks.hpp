@@ -23,6 +23,9 @@ constexpr double kNoBound = std::numeric_limits<double>::infinity();
 /// |value / reference - 1|; a large number where that is none.
 double difference(double value, double reference);
 
+/// How the results say that a run was simulated, such as "message, unfolded".
+std::string result_text(const Outcome& outcome);
+
 // Every form agrees with kMessages within what its results say. SimGrid shares links as the built-in solver
 // does. A simulation has the same bits when it is repeated.
 void check_forms(Trial& trial, Findings& findings);

@@ -20,4 +20,8 @@ double difference(double value, double reference) {
   return std::isfinite(share) ? share : 1e300;
 }
 
+std::string result_text(const Outcome& outcome) {
+  return to_text(outcome.result.fidelity) + ", " + to_text(outcome.result.folding);
+}
+
 }  // namespace stepcast::drawn

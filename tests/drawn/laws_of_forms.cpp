@@ -7,10 +7,6 @@ namespace {
 
 constexpr double kMostSimGridWork = 6000;  ///< of a trial that SimGrid simulates too
 
-std::string result_text(const Outcome& outcome) {
-  return to_text(outcome.result.fidelity) + ", " + to_text(outcome.result.folding);
-}
-
 /// The difference to kMessages that the results of a form allow, and what they say in a word.
 std::pair<double, const char*> claim_of(const SimulationResult& result) {
   const UsedFidelity& fidelity = result.fidelity;
