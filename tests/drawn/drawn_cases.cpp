@@ -121,6 +121,7 @@ class Checks {
     } else {
       results_[task].findings = {{"ends", 0, 0, 1, 0, result.text, " |"}};
       results_[task].strategy = "unknown";
+      results_[task].number = static_cast<std::uint32_t>(number);
       std::error_code error;
       fs::rename(file_of(options_, "running", number), file, error);
     }
@@ -152,7 +153,7 @@ class Checks {
           const Finding finding{
               "two processes",         whole, cases[task]->whole, whole == cases[task]->whole ? 0.0 : 1.0, 0,
               "other process | first", " |"};
-          tally_.take(finding);
+          tally_.take(finding, cases[task]->number);
           if (!finding.broken()) return;
           progress.clear();
           const fs::path file = file_of(options_, "difference", cases[task]->number);

@@ -33,10 +33,17 @@ class Minimizer {
  private:
   bool still_breaks() { return tries_++ < kMostTries && breaks(scenario_, law_, broken_); }
 
+  /// Keys of the file, without which `stepcast run` would not show the same.
+  static bool is_kept(const std::pair<YamlNode, YamlNode>& entry) {
+    return entry.first.text == "name" || entry.first.text == "uncertainty";
+  }
+  static bool is_kept(const YamlNode& /*item*/) { return false; }
+
   template <class Entries>
   void shorten_list(Entries& entries) {
     for (std::size_t i = entries.size(); i-- > 0;) {
       const auto removed = entries[i];
+      if (is_kept(removed)) continue;
       entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
       if (!still_breaks()) entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(i), removed);
     }

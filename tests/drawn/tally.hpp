@@ -12,7 +12,7 @@ namespace stepcast::drawn {
 class Tally {
  public:
   void take(const CaseResult& result);
-  void take(const Finding& finding);
+  void take(const Finding& finding, std::uint32_t number);  ///< @param number  of the case
 
   int broken() const { return broken_; }
   void write_csv(const std::filesystem::path& file) const;
@@ -22,6 +22,7 @@ class Tally {
   struct OfLaw {
     int cases = 0, broken = 0;
     double largest = 0, bound = 0;
+    std::uint32_t number = 0;  ///< case with the largest difference
   };
 
   std::map<std::string, OfLaw> laws_;
