@@ -151,32 +151,36 @@ std::optional<Parts> parts_of(const Simulation& simulation) {
   return parts;
 }
 
-/// The largest of some times that is out of its range: not finite, negative by more than rounding, or longer
-/// than the step.
-void check_times(const Outcome& outcome, const std::string& forms, const std::string& command,
-                 Findings& findings) {
-  double worst = 0, value = outcome.step;
-  const auto take = [&](double seconds, double share) {
-    if (std::isfinite(share) && share <= worst) return;
-    worst = std::isfinite(share) ? share : 1e300;
-    value = seconds;
-  };
-  if (!(outcome.step > 0)) take(outcome.step, 1e300);
+/// Checks that all parts of all steps together are finite and not negative, and that compute is not longer
+/// than the steps. A single step may be shorter than the mean of its compute: workers whose last step was
+/// short have begun it before the others ended theirs.
+void check_times(const Trial& trial, const Outcome& outcome, const Form& form, Findings& findings) {
+  StepSeconds sum;
+  double least_step = outcome.step;
   for (const StepSeconds& step : outcome.result.steps) {
-    for (const double part : {step.compute, step.waiting, step.loading, step.exposed, step.communication})
-      take(part, -part / step.seconds);
-    take(step.compute, step.compute / step.seconds - 1);
-    const double sum = step.compute + step.waiting + step.loading + step.exposed;
-    take(sum, difference(sum, step.seconds));
+    for (const auto part : {&StepSeconds::seconds, &StepSeconds::compute, &StepSeconds::waiting,
+                            &StepSeconds::loading, &StepSeconds::exposed, &StepSeconds::communication})
+      sum.*part += step.*part;
+    least_step = std::min(least_step, step.seconds);
   }
-  findings.push_back({"times", value, outcome.step, worst, kRounding, forms, command});
+  double worst = least_step > 0 && std::isfinite(sum.seconds) ? 0 : 1e300;
+  for (const double out_of_range : {-sum.compute, -sum.waiting, -sum.loading, -sum.exposed,
+                                    -sum.communication, sum.compute - sum.seconds})
+    worst = std::isfinite(out_of_range) ? std::max(worst, out_of_range / sum.seconds) : 1e300;
+  // Of asynchronous workers the step is a harmonic mean and its parts are arithmetic means, which differ with
+  // noise.
+  const Noise& noise = trial.experiment().noise;
+  const bool uneven =
+      trial.experiment().plan.asynchronous && (noise.jitter != Noise::Jitter::none || noise.has_stragglers());
+  const bool ends = worst < 1e300;
+  findings.push_back({uneven && ends ? "times, uneven" : "times", sum.compute, sum.seconds, worst,
+                      uneven && ends ? kNoBound : kRounding, "compute | all steps", to_text(form) + " |"});
 }
 
 }  // namespace
 
 void check_bounds(Trial& trial, Findings& findings) {
-  for (const Form& form : {Form{}, kMessages})
-    check_times(trial.outcome(form), "part | step, of" + to_text(form), to_text(form) + " |", findings);
+  for (const Form& form : {Form{}, kMessages}) check_times(trial, trial.outcome(form), form, findings);
   const auto parts = parts_of(trial.simulation(kMessages));
   if (!parts) return;
   const Noise& noise = trial.experiment().noise;

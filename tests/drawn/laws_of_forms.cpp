@@ -42,15 +42,45 @@ void check_forms(Trial& trial, Findings& findings) {
   compare(trial, {Fidelity::coupled}, "coupled", kNoBound, findings);
 }
 
+namespace {
+
+/// How far apart runs of an asynchronous plan are whose computations differ by about 1e-8, as a share of the
+/// step. Workers that do the same arrive at a server at one time; rounding then decides whose message is
+/// first, and so who waits.
+double spread_of_ties(const Trial& trial, const Form& form, double step) {
+  constexpr double kTiny = 1e-8;
+  double least = step, most = step;
+  for (const int run : {1, 2, 3, 4}) {
+    Simulation simulation = trial.simulation(form);
+    Noise& noise = simulation.noise;
+    if (noise.jitter == Noise::Jitter::none) {
+      noise.jitter = Noise::Jitter::lognormal;
+      noise.sigma = 0;
+      simulation.seed += static_cast<std::uint64_t>(run);
+    }
+    noise.sigma += run * kTiny;
+    const double other = simulated(simulation).step;
+    least = std::min(least, other);
+    most = std::max(most, other);
+  }
+  return (most - least) / step;
+}
+
+}  // namespace
+
 void check_simgrid(Trial& trial, Findings& findings) {
   if (trial.work() > kMostSimGridWork) return;
   constexpr double kSolvers = 1e-6;  // SimGrid rounds to 1e-12 s
+  const Plan& plan = trial.experiment().plan;
+  const bool ties = plan.asynchronous || plan.assigns_work_by_message;
+  const double spread = ties ? 2 * spread_of_ties(trial, kMessages, trial.outcome(kMessages).step) : 0;
+  const std::string name = ties ? "simgrid, ties" : "simgrid";
   Form form = kMessages;
   form.sharing = LinkSharing::simgrid;
-  compare(trial, form, "simgrid", kSolvers, findings);
+  compare(trial, form, name, std::max(spread, kSolvers), findings);
   form = {.sharing = LinkSharing::simgrid};
   const auto [bound, word] = claim_of(trial.outcome(form).result);
-  compare(trial, form, std::string("simgrid, automatic, ") + word, std::max(bound, kSolvers), findings);
+  compare(trial, form, name + ", automatic, " + word, std::max({spread, bound, kSolvers}), findings);
 }
 
 void check_repeated(Trial& trial, Findings& findings) {
