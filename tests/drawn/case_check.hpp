@@ -12,14 +12,14 @@ namespace stepcast::drawn {
 /// A case after all laws have been checked.
 struct CaseResult {
   std::uint32_t number = 0, attempt = 0;  ///< of the scenario that was checked
-  int too_large = 0;                      ///< earlier attempts that would have taken too long
+  int other_size = 0;                     ///< earlier attempts that had too many messages, or too few
   std::string strategy = {}, platform = {};
   int workers = 0;
   std::string scenario = {};  ///< its text; empty: no attempt was accepted
   double whole = 0;           ///< the run [s]
   Findings findings = {};
 
-  int refused() const { return static_cast<int>(attempt) - too_large; }
+  int refused() const { return static_cast<int>(attempt) - other_size; }
 };
 
 /// Draws scenarios until one is accepted, and checks all laws with it. An exception of the simulator breaks

@@ -124,7 +124,9 @@ std::string drawn_scenario(const DrawnFrom& from, std::uint32_t number, std::uin
   Draws draws(from.seed, number, attempt);
   const Strategy& strategy = chosen_strategy(from.only, draws);
   const int workers =
-      draws.one_of({2, 3, 4, 4, 6, 8, 8, 12, 16, 16, 24, 32, 32, 48, 64, 64, 96, 128, 256, 512});
+      is_large(number)
+          ? draws.one_of({64, 128, 256, 512})
+          : draws.one_of({2, 3, 4, 4, 6, 8, 8, 12, 16, 16, 24, 32, 32, 48, 64, 64, 96, 128, 256, 512});
   const DrawnModel model = drawn_model(strategy, draws);
   const bool measured = model.text == "small-cnn" && draws.chance(0.5);
   return joined(

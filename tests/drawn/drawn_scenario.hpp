@@ -7,6 +7,11 @@
 
 namespace stepcast::drawn {
 
+/// Whether a case has many workers and many messages. Few have, because they take most of the time.
+inline bool is_large(std::uint32_t number) {
+  return number % 64 == 63;
+}
+
 /// What a case is drawn from.
 struct DrawnFrom {
   std::uint64_t seed = 1;

@@ -7,8 +7,8 @@
 namespace stepcast::drawn {
 
 const std::vector<Law>& laws() {
-  static const std::vector<Law> all{{"forms", check_forms},       {"simgrid", check_simgrid},
-                                    {"repeated", check_repeated}, {"bounds", check_bounds},
+  static const std::vector<Law> all{{"forms", check_forms, true}, {"simgrid", check_simgrid},
+                                    {"repeated", check_repeated}, {"bounds", check_bounds, true},
                                     {"halved", check_halved},     {"faster", check_faster},
                                     {"permuted", check_permuted}};
   return all;

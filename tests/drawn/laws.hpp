@@ -26,6 +26,7 @@ using Findings = std::vector<Finding>;
 struct Law {
   const char* name;
   void (*check)(Trial& trial, Findings& findings);
+  bool of_large = false;  ///< checked with large trials too
 };
 
 const std::vector<Law>& laws();

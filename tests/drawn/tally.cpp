@@ -9,7 +9,7 @@ namespace stepcast::drawn {
 
 void Tally::take(const CaseResult& result) {
   refused_ += result.refused();
-  too_large_ += result.too_large;
+  other_size_ += result.other_size;
   if (result.strategy.empty()) return;
   ++cases_;
   ++strategies_[result.strategy];
@@ -30,8 +30,8 @@ void Tally::take(const Finding& finding, std::uint32_t number) {
 void Tally::write_csv(const std::filesystem::path& file) const {
   std::ofstream out(file);
   out << "kind,name,count,broken,bound,largest_difference,case\n";
-  out << fmt::format("all,cases,{},{},,,\nall,refused,{},,,,\nall,too large,{},,,,\n", cases_, broken_,
-                     refused_, too_large_);
+  out << fmt::format("all,cases,{},{},,,\nall,refused,{},,,,\nall,other size,{},,,,\n", cases_, broken_,
+                     refused_, other_size_);
   for (const auto& [name, law] : laws_)
     out << fmt::format("law,\"{}\",{},{},{},{:.3g},{}\n", name, law.cases, law.broken,
                        std::isfinite(law.bound) ? fmt::format("{:g}", law.bound) : "", law.largest,
@@ -41,8 +41,8 @@ void Tally::write_csv(const std::filesystem::path& file) const {
 }
 
 std::string Tally::text() const {
-  std::string text = fmt::format("{} cases, and {} scenarios that were refused and {} that were too large\n",
-                                 cases_, refused_, too_large_);
+  std::string text = fmt::format("{} cases, and {} scenarios that were refused and {} of another size\n",
+                                 cases_, refused_, other_size_);
   for (const auto& [name, law] : laws_)
     text += fmt::format("{:28} {:7} times, {:4} broken, largest difference {:.3g} (case {}), bound {:g}\n",
                         name, law.cases, law.broken, law.largest, law.number, law.bound);

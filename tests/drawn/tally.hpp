@@ -27,7 +27,7 @@ class Tally {
 
   std::map<std::string, OfLaw> laws_;
   std::map<std::string, int> strategies_, platforms_;
-  int cases_ = 0, refused_ = 0, too_large_ = 0, broken_ = 0;
+  int cases_ = 0, refused_ = 0, other_size_ = 0, broken_ = 0;
 };
 
 }  // namespace stepcast::drawn

@@ -9,6 +9,10 @@
 
 namespace stepcast::drawn {
 
+/// Messages and passes of a run from which on a trial is large: all its messages take longer than the small
+/// budget of the rules of fidelity (sim/fidelity/), and laws of small trials are not checked.
+constexpr double kLargeWork = 130e3;
+
 /// How a scenario is simulated.
 struct Form {
   Fidelity fidelity = Fidelity::automatic;
