@@ -108,7 +108,7 @@ struct PoolAllocator {
 /// access. It suits tables over all links of a cluster, of which a run uses few.
 template <class Number>
 class ZeroedArray {
-  static_assert(std::is_arithmetic_v<Number>);
+  static_assert(std::is_trivial_v<Number>);
 
  public:
   explicit ZeroedArray(std::size_t count)

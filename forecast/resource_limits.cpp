@@ -206,7 +206,8 @@ SimulationCost simulation_cost(const Experiment& experiment) {
     return {};
   const Simulation simulation = simulation_of(experiment, Doubled::none);
   const Topology topology(experiment.platform);
-  const PlannedCollectives collectives(simulation, topology);
+  const CollectiveSchedules schedules(simulation, topology);
+  const PlannedCollectives collectives(schedules, ComputeBudget::small);
   if (plan.asynchronous) {
     const auto [trainers, servers] = trainers_and_servers(plan);
     const double in_flight = trainers * servers;

@@ -161,6 +161,22 @@ void set_training_columns(Row& row, const Experiment& experiment) {
 
 namespace {
 
+/// Refuses steps that cannot be: one of no time, or all together shorter than the compute of a worker.
+/// @throws std::logic_error
+void check_steps(const Plan& plan, const std::vector<StepSeconds>& steps) {
+  double seconds = 0, compute = 0;
+  for (const StepSeconds& step : steps) {
+    if (!std::isfinite(step.seconds) || step.seconds <= 0)
+      throw std::logic_error(fmt::format("a simulated step takes {} s", step.seconds));
+    seconds += step.seconds;
+    compute += step.compute;
+  }
+  if (!plan.asynchronous && seconds < (1 - 1e-9) * compute) {
+    throw std::logic_error(
+        fmt::format("the simulated steps take {} s, in which workers compute {} s", seconds, compute));
+  }
+}
+
 void set_times(Row& row, const std::vector<StepSeconds>& steps, StepStatistic statistic) {
   const auto seconds = column(steps, &StepSeconds::seconds);
   const StepSeconds step = statistic == StepStatistic::mean ? mean_step(steps) : median_step(steps);
@@ -244,6 +260,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoic
                    StepStatistic statistic) {
   const Plan& plan = experiment.plan;
   SimulationResult result = simulate(simulation_of(experiment, doubled));
+  check_steps(plan, result.steps);
   if (automatic != nullptr) *automatic = result.automatic;
 
   Row row;

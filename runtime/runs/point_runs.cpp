@@ -246,7 +246,7 @@ Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) c
   if (options_.forecasts > 1) row.set("forecast", std::int64_t{forecast_});
   row.set("point", validation_.point(index).name);
   row.set("repeat", std::int64_t{repeat});
-  row.set("step_seconds", plan.asynchronous ? asynchronous_step_seconds(ends)
+  row.set("step_seconds", plan.asynchronous ? independent_step_seconds(plan, ends)
                                             : synchronous_step_seconds(ends, step_statistic(options_)));
   double most_waited = 0, most_stolen = 0;
   for (const std::vector<double>& rank : quality) {

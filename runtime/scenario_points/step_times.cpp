@@ -22,14 +22,14 @@ double synchronous_step_seconds(const std::vector<std::vector<double>>& ends, St
   return value_of(statistic, seconds);
 }
 
-double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends) {
+double independent_step_seconds(const Plan& plan, const std::vector<std::vector<double>>& ends) {
   for (const std::vector<double>& worker : ends) {
     if (worker.size() == 1)
       throw std::invalid_argument(
           "simulation.steps: expected at least 2 steps of each worker in a real run of workers that step "
           "independently");
   }
-  return own_pace_step_seconds(ends);
+  return asynchronous_step_seconds(plan, ends);
 }
 
 namespace {

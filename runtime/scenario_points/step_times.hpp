@@ -13,11 +13,10 @@ namespace stepcast {
 /// @throws std::invalid_argument for fewer than two steps
 double synchronous_step_seconds(const std::vector<std::vector<double>>& ends, StepStatistic statistic);
 
-/// Step time of workers that step independently, counted as the simulator does
-/// (strategies/plan/run_conditions.hpp).
+/// Step time of workers that step independently, counted as the simulator does (asynchronous_step_seconds).
 /// @param ends  as above
 /// @throws std::invalid_argument for a worker with a single step, which says nothing about the time before it
-double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends);
+double independent_step_seconds(const Plan& plan, const std::vector<std::vector<double>>& ends);
 
 // The first step of a real run counts neither in the step time nor in the parts below, as in the simulator.
 // Of a run of a single step, that step counts.

@@ -60,28 +60,28 @@ MessagePattern::MessagePattern(const Schedule& of, const Placement& placed)
 
 namespace {
 
-/// An edge of a pattern as hashes: of its endpoints, and of its ranks and its pattern.
-struct HashedEdge {
-  std::uint64_t pair, edge;
+/// One edge in one phase of a pattern. Patterns and phases are numbered from 1, phases over all patterns.
+struct PlacedEdge {
+  std::uint32_t pattern, phase;
+  const Edge& edge;
+  int from, to;  ///< endpoints
 };
 
-/// Calls `visit(hashes, links, route)` for each edge of all patterns; `links` holds the links of its route.
+/// Calls `visit(edge, links, route)` for each edge in each phase of all patterns; `links` holds the links of
+/// its route.
 template <class Visit>
 void for_each_route(std::span<MessagePattern* const> patterns, const Visit& visit) {
-  std::uint64_t number = 0;
+  std::uint32_t number = 0, phases = 0;
   for (MessagePattern* pattern : patterns) {
     ++number;
+    const auto& endpoints = pattern->placement.endpoints;
     for (std::size_t phase = 0; phase < pattern->schedule.phases.size(); ++phase) {
+      ++phases;
       const auto& list = *pattern->schedule.phases[phase].edges;
       MessagePattern::Edges& edges = pattern->edges[pattern->edges_of_phase[phase]];
       for (std::size_t e = 0; e < list.size(); ++e) {
-        const auto endpoint = [&](int rank) {
-          return static_cast<std::uint64_t>(pattern->placement.endpoints[static_cast<std::size_t>(rank)]);
-        };
-        const auto [source, target] = std::pair{list[e].source, list[e].target};
-        const std::uint64_t of_pattern = mixed_hash(number, static_cast<std::uint64_t>(source));
-        visit(HashedEdge{mixed_hash(endpoint(source) + 1, endpoint(target)),
-                         mixed_hash(of_pattern, static_cast<std::uint64_t>(target))},
+        visit(PlacedEdge{number, phases, list[e], endpoints[static_cast<std::size_t>(list[e].source)],
+                         endpoints[static_cast<std::size_t>(list[e].target)]},
               pattern->links, edges.routes[e]);
       }
     }
@@ -93,12 +93,14 @@ void for_each_route(std::span<MessagePattern* const> patterns, const Visit& visi
 void keep_narrowest_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths) {
   // The sum of the hashes of all pairs whose messages use a link. Links of equal sums are used alike.
   ZeroedArray<std::uint64_t> users(static_cast<std::size_t>(bandwidths.size()));
-  for_each_route(patterns, [&](const HashedEdge& of, const std::vector<int>& links, const auto& route) {
+  for_each_route(patterns, [&](const PlacedEdge& of, const std::vector<int>& links, const auto& route) {
+    const std::uint64_t pair =
+        mixed_hash(static_cast<std::uint64_t>(of.from) + 1, static_cast<std::uint64_t>(of.to));
     for (std::size_t i = route.first; i < route.first + route.count; ++i)
-      users[static_cast<std::size_t>(links[i])] += of.pair;
+      users[static_cast<std::size_t>(links[i])] += pair;
   });
   const auto users_of = [&](int link) { return users[static_cast<std::size_t>(link)]; };
-  for_each_route(patterns, [&](const HashedEdge&, std::vector<int>& links, auto& route) {
+  for_each_route(patterns, [&](const PlacedEdge&, std::vector<int>& links, auto& route) {
     std::uint16_t kept = 0;
     for (std::uint16_t i = 0; i < route.count; ++i) {
       const int link = links[route.first + i];
@@ -117,20 +119,39 @@ void keep_narrowest_links(std::span<MessagePattern* const> patterns, const LinkB
   });
 }
 
-void leave_out_unshared_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths) {
-  constexpr std::uint64_t kNone = 0, kSeveral = ~std::uint64_t{0};
-  ZeroedArray<std::uint64_t> users(static_cast<std::size_t>(bandwidths.size()));  // the hash of the only edge
-  const auto user_of = [&](int link) -> std::uint64_t& { return users[static_cast<std::size_t>(link)]; };
-  for_each_route(patterns, [&](const HashedEdge& of, const std::vector<int>& links, const auto& route) {
-    for (std::size_t i = route.first; i < route.first + route.count; ++i) {
-      std::uint64_t& user = user_of(links[i]);
-      user = user == kNone || user == of.edge ? of.edge : kSeveral;
+namespace {
+
+/// The messages that use a link, which are one at a time if they go from one rank to one other rank of a
+/// pattern in different phases: a rank enters a phase when its messages of the phase before are done.
+struct LinkUser {
+  std::uint32_t pattern;  ///< 0: none yet
+  std::uint32_t phase;    ///< the last one
+  int source, target;     ///< ranks
+  bool several_at_once;
+
+  void add(const PlacedEdge& used) {
+    if (pattern == 0) {
+      *this = {used.pattern, used.phase, used.edge.source, used.edge.target, false};
+      return;
     }
+    const bool same = pattern == used.pattern && source == used.edge.source && target == used.edge.target;
+    several_at_once = several_at_once || !same || phase == used.phase;
+    phase = used.phase;
+  }
+};
+
+}  // namespace
+
+void leave_out_unshared_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths) {
+  ZeroedArray<LinkUser> users(static_cast<std::size_t>(bandwidths.size()));
+  const auto user_of = [&](int link) -> LinkUser& { return users[static_cast<std::size_t>(link)]; };
+  for_each_route(patterns, [&](const PlacedEdge& used, const std::vector<int>& links, const auto& route) {
+    for (std::size_t i = route.first; i < route.first + route.count; ++i) user_of(links[i]).add(used);
   });
-  for_each_route(patterns, [&](const HashedEdge&, std::vector<int>& links, auto& route) {
+  for_each_route(patterns, [&](const PlacedEdge&, std::vector<int>& links, auto& route) {
     std::uint16_t kept = 0;
     for (std::size_t i = route.first; i < route.first + route.count; ++i) {
-      if (user_of(links[i]) == kSeveral) {
+      if (user_of(links[i]).several_at_once) {
         links[route.first + kept++] = links[i];
       } else {
         route.max_rate = std::min(route.max_rate, bandwidths[links[i]].value);

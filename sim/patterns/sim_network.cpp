@@ -1,10 +1,7 @@
 #include "sim/patterns/sim_network.hpp"
 
 #include <algorithm>
-#include <memory>
-#include <set>
-
-#include "sim/patterns/pattern.hpp"
+#include <utility>
 
 namespace stepcast {
 namespace {
@@ -20,7 +17,10 @@ struct PatternStart {
 class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
  public:
   PhaseSimulation(SimNetwork& network, const PatternStart& start, Engine::Callback done)
-      : network_(network), pattern_(network.pattern(start.pattern)), start_(start), done_(std::move(done)) {}
+      : network_(network),
+        pattern_(network.patterns().pattern(start.pattern)),
+        start_(start),
+        done_(std::move(done)) {}
 
   /// Starts segment `next_segment_` of phase `phase_`: first the latencies, then the transfers. Edges inside
   /// nodes and edges between nodes proceed concurrently.
@@ -62,8 +62,13 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
       edges.push_back(edge);
     }
     active_transfers_ += static_cast<int>(edges.size()) - 1;
+    std::vector<int> links;
     for (const Edge& edge : edges) {
-      network_.start_flow(network_.edge_links(pattern_, edge), {bytes * edge.chunks / largest}, arrived);
+      links.clear();
+      pattern_.placement.topology->route(pattern_.placement.endpoints[static_cast<std::size_t>(edge.source)],
+                                         pattern_.placement.endpoints[static_cast<std::size_t>(edge.target)],
+                                         links);
+      network_.start_flow(links, {bytes * edge.chunks / largest}, arrived);
     }
   }
 
@@ -78,100 +83,49 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
 
 }  // namespace
 
-PatternId SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
-  Pattern pattern{std::move(schedule), std::move(placement), {}};
-  std::set<const void*> known;
-  for (const Phase& phase : pattern.schedule->phases) {
-    if (known.insert(phase.edges.get()).second)
-      computed_routes_ += static_cast<std::int64_t>(phase.edges->size());
-  }
-  return add(std::move(pattern));
-}
-
-PatternId SimNetwork::add(Pattern pattern) {
-  return patterns_.add(std::move(pattern));
-}
-
-const Pattern& SimNetwork::pattern(PatternId id) {
-  Pattern& pattern = patterns_[id];
-  if (pattern.phases.empty()) {
-    pattern.phases = phase_loads(*pattern.schedule, pattern.placement, bandwidths_);
-    set_most_loaded(pattern.phases, bandwidths_);
-  }
-  return pattern;
-}
-
-double SimNetwork::uncontended(PatternId id, Bytes buffer) {
-  return uncontended_seconds(pattern(id).phases, pattern(id).placement, buffer);
-}
-
-double SimNetwork::latency(PatternId id, Bytes buffer) {
-  double seconds = 0;
-  for (const PhaseLoad& phase : pattern(id).phases) {
-    double longest = 0;
-    for (const EdgeKind kind : kEdgeKinds) {
-      if (phase.of(kind).any)
-        longest = std::max(longest, phase_cost(phase, kind, pattern(id).placement, buffer).latency);
-    }
-    seconds += longest;
-  }
-  return seconds;
-}
-
-void SimNetwork::start() {
-  sampled_ = modelled_ = 0;
+SimNetwork::SimNetwork(const NetworkPatterns& patterns, const LinkOptions& options)
+    : patterns_(patterns), options_(options) {
+  const LinkBandwidths& bandwidths = patterns.bandwidths();
+  const bool coupled = options.fidelity == Fidelity::coupled;
   std::vector<BytesPerSecond> merged;
-  if (fidelity_ == Fidelity::coupled) merged = merge();
-  const bool coupled = fidelity_ == Fidelity::coupled, simgrid = sharing_ == LinkSharing::simgrid;
-  messages_.reset();
-  links_.reset();
-  engine_ = std::make_unique<Engine>(!simgrid  ? std::vector<BytesPerSecond>{}
-                                     : coupled ? merged
-                                               : bandwidths_.all());
-  if (!simgrid) {
-    const int links = coupled ? static_cast<int>(merged.size()) : bandwidths_.size();
-    links_.emplace(*engine_, links, [this, coupled, merged = std::move(merged)](int link) {
-      return coupled ? merged[static_cast<std::size_t>(link)] : bandwidths_[link];
+  if (coupled) merged = merge();
+  if (options.sharing == LinkSharing::simgrid) {
+    engine_ = std::make_unique<Engine>(coupled ? std::move(merged) : bandwidths.all());
+  } else {
+    engine_ = std::make_unique<Engine>(std::vector<BytesPerSecond>{});
+    const int links = coupled ? static_cast<int>(merged.size()) : bandwidths.size();
+    links_.emplace(*engine_, links, [&bandwidths, coupled, merged = std::move(merged)](int link) {
+      return coupled ? merged[static_cast<std::size_t>(link)] : bandwidths[link];
     });
-    links_->limit_work(max_work_);
+    links_->limit_work(options.max_work);
   }
-  if (fidelity_ != Fidelity::message) return;
+  if (options.fidelity != Fidelity::message || options.lower_bounds) return;
   place_messages();
   messages_.emplace(*engine_, links_ ? &*links_ : nullptr);
 }
 
 void SimNetwork::place_messages() {
-  if (use_lower_bounds_ || placed_.size() == patterns_.size()) return;
-  placed_.clear();
   std::vector<MessagePattern*> all;
-  for (const Pattern& pattern : patterns_)
+  for (const Pattern& pattern : patterns_.placed())
     all.push_back(&placed_.emplace_back(*pattern.schedule, pattern.placement));
-  if (patterns_only_ && links_) keep_narrowest_links(all, bandwidths_);
-  if (one_at_a_time_ && links_) leave_out_unshared_links(all, bandwidths_);
+  if (!links_ || !options_.patterns_only) return;
+  keep_narrowest_links(all, patterns_.bandwidths());
+  if (options_.one_at_a_time) leave_out_unshared_links(all, patterns_.bandwidths());
 }
 
 /// Merges the links of all phases and returns the bandwidths of the merged links.
 std::vector<BytesPerSecond> SimNetwork::merge() {
+  if (options_.lower_bounds) return {};
   std::vector<const std::vector<LinkWeight>*> uses;
-  first_phase_.clear();
   for (std::size_t i = 0; i < patterns_.size(); ++i) {
     first_phase_.push_back(uses.size());
-    for (const PhaseLoad& phase : pattern(PatternId(i)).phases) {
+    for (const PhaseLoad& phase : patterns_.pattern(PatternId(i)).phases) {
       for (const EdgesLoad& edges : phase.edges) uses.push_back(&edges.links);
     }
   }
-  LinkClasses merged;
-  if (!use_lower_bounds_) merged = merge_links(uses, [this](int link) { return bandwidths_[link]; });
+  LinkClasses merged = merge_links(uses, [this](int link) { return patterns_.bandwidths()[link]; });
   class_links_ = std::move(merged.patterns);
   return std::move(merged.bandwidths);
-}
-
-std::vector<int> SimNetwork::edge_links(const Pattern& pattern, const Edge& edge) const {
-  std::vector<int> links;
-  pattern.placement.topology->route(pattern.placement.endpoints[static_cast<std::size_t>(edge.source)],
-                                    pattern.placement.endpoints[static_cast<std::size_t>(edge.target)],
-                                    links);
-  return links;
 }
 
 const std::vector<int>& SimNetwork::phase_links(PatternId pattern, std::size_t phase, EdgeKind kind) const {
@@ -183,22 +137,14 @@ void SimNetwork::start_flow(std::span<const int> links, Bytes size, Engine::Call
   engine_->start_flow({links.begin(), links.end()}, size, std::move(done));
 }
 
-std::optional<double> SimNetwork::known_seconds(PatternId id, Bytes buffer) {
-  if (use_lower_bounds_) {
-    const auto [bound, is_new] = lower_bounds_.try_emplace({id, buffer.value}, 0);
-    if (is_new) bound->second = lower_bound_seconds(pattern(id), buffer, bandwidths_);
-    return bound->second;
-  }
-  const auto found = known_.find({id, buffer.value});
-  return found == known_.end() ? std::nullopt : std::optional(found->second);
-}
-
 void SimNetwork::start_pattern(PatternId pattern, Bytes buffer, int segments, Engine::Callback done) {
-  if (const auto known = known_seconds(pattern, buffer)) {
-    ++(lower_bounds_.contains({pattern, buffer.value}) ? modelled_ : sampled_);
-    return engine_->at(engine_->now() + *known, std::move(done));
+  const auto known = patterns_.known(pattern, buffer);
+  if (known) ++(known->modelled ? modelled_ : sampled_);
+  if (known || options_.lower_bounds) {
+    const double seconds = options_.lower_bounds ? patterns_.lower_bound(pattern, buffer) : known->seconds;
+    return engine_->at(engine_->now() + seconds, std::move(done));
   }
-  if (fidelity_ == Fidelity::message) {
+  if (options_.fidelity == Fidelity::message) {
     messages_->simulate(placed_[pattern.index()], buffer, std::move(done));
   } else {
     std::make_shared<PhaseSimulation>(*this, PatternStart{pattern, buffer, segments}, std::move(done))

@@ -52,8 +52,8 @@ SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, RoleId role, i
       memory_(world.simulation.memories.empty() ? nullptr
                                                 : world.simulation.memories[members_.rank(0).index()]),
       number_(world.program(role, first)),
-      clock_(world.collectives.network().engine(), slowdown_of(*world.simulation.plan, role_)),
-      loads_(world.collectives.network(), load_options(world, role, first, members)) {
+      clock_(world.network.engine(), slowdown_of(*world.simulation.plan, role_)),
+      loads_(world.network, load_options(world, role, first, members)) {
   if (world.timeline != nullptr) {
     recorded_ = recorded_ranks(world.simulation.timeline_ranks, members_.rank(0).value, members);
     loads_.timeline = world.timeline;
@@ -82,7 +82,7 @@ void SimWorker::add_spans(Span::Kind kind, double start, const std::string& name
   span.kind = kind;
   span.name = world_.timeline->name(name);
   span.issued = span.start = start;
-  span.end = world_.collectives.network().engine().now();
+  span.end = world_.network.engine().now();
   span.item = item;
   for (const int rank : recorded_) {
     span.rank = rank;
@@ -93,7 +93,7 @@ void SimWorker::add_spans(Span::Kind kind, double start, const std::string& name
 /// Adds a span from `begin` to `end`, two dates of the worker's clock, when they have come.
 void SimWorker::add_spans_at(double begin, double end, Span::Kind kind, const std::string& name) {
   const auto started = std::make_shared<double>(0);
-  const Engine& engine = world_.collectives.network().engine();
+  const Engine& engine = world_.network.engine();
   clock_.at_work(begin, [started, &engine] { *started = engine.now(); });
   clock_.at_work(end, [this, started, kind, name] { add_spans(kind, *started, name); });
 }
@@ -130,7 +130,7 @@ std::shared_ptr<SimOperation> SimWorker::communication(const char* awaited) {
   if (world_.timeline == nullptr) return operation;
   operation->record = std::make_shared<OperationRecord>();
   operation->record->ranks = recorded_;
-  operation->record->issued = world_.collectives.network().engine().now();
+  operation->record->issued = world_.network.engine().now();
   operation->record->awaited = awaited;
   return operation;
 }
@@ -217,7 +217,7 @@ void SimWorker::take_values(const SimOperation& done) {
 void SimWorker::waited_for(const Operation& operation) {
   const auto& done = static_cast<const SimOperation&>(operation);
   if (done.record) add_spans(Span::Kind::wait, resumed_, done.record->awaited);
-  resumed_ = world_.collectives.network().engine().now();
+  resumed_ = world_.network.engine().now();
   if (done.values) take_values(done);
   if (done.kind == SimOperation::Kind::compute) return;  // the clocks are already at its end
   if (done.kind == SimOperation::Kind::load) loading_ += std::max(0.0, operation.end - members_.latest());
@@ -232,25 +232,25 @@ void SimWorker::end_step() {
   loading_ = 0;
   if (role_.training) {
     statistics_.add(number_, step_, step);
-    world_.records.step_ended(number_, world_.collectives.network().engine().now());
+    world_.records.step_ended(number_, world_.network.engine().now());
   }
-  if (memory_ != nullptr) memory_->step_ended(world_.collectives.network().engine().now());
+  if (memory_ != nullptr) memory_->step_ended(world_.network.engine().now());
   if (!recorded_.empty())
     add_spans(Span::Kind::step, step_began_, fmt::format("ProfilerStep#{}", step_), step_);
-  step_began_ = world_.collectives.network().engine().now();
+  step_began_ = world_.network.engine().now();
   ++step_;
   draw_step();
 }
 
 double SimWorker::mark(const char* phase) {
-  const double now = world_.collectives.network().engine().now(), seconds = now - marked_;
+  const double now = world_.network.engine().now(), seconds = now - marked_;
   record(phase, seconds);
   marked_ = now;
   return seconds;
 }
 
 void SimWorker::record(const char* what, double value) {
-  world_.records.add(what, value, world_.collectives.network().engine().now());
+  world_.records.add(what, value, world_.network.engine().now());
 }
 
 }  // namespace stepcast

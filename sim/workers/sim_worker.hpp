@@ -14,7 +14,8 @@ namespace stepcast {
 /// State that all workers of a simulated run share.
 struct SimWorld {
   const Simulation& simulation;
-  PlannedCollectives& collectives;
+  const PlannedCollectives& collectives;
+  SimNetwork& network;
   SimulatedMessages& messages;
   std::vector<ComputeTimes> times;  ///< by workload
   std::map<std::pair<CommunicatorId, int>, std::unique_ptr<CollectiveQueue>>

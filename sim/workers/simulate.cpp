@@ -53,8 +53,7 @@ void add_queues(SimWorld& world) {
       options.wait = [&plan](CollectiveId id) { return plan.collectives[id.index()].wait; };
       options.segments = world.collectives.fidelity().segments;
       options.first_stream = stream;
-      world.queues[{number, group}] =
-          std::make_unique<CollectiveQueue>(world.collectives.network(), std::move(options));
+      world.queues[{number, group}] = std::make_unique<CollectiveQueue>(world.network, std::move(options));
     }
     stream += communicator.streams;
     world.position.push_back(positions(communicator, plan.endpoints.size()));
@@ -106,12 +105,12 @@ std::string rank_name(const Plan& plan, RankId rank) {
   return role.members > 1 ? fmt::format("{} {}", role.name, role.member(rank)) : role.name;
 }
 
-TimelineCollective shown_collective(const Simulation& simulation, const PlannedCollectives& collectives,
+TimelineCollective shown_collective(const Simulation& simulation, const CollectiveSchedules& schedules,
                                     CollectiveId id) {
   const Collective& collective = simulation.plan->collectives[id.index()];
   TimelineCollective shown;
   shown.kind = collective_kind_names()[static_cast<std::size_t>(collective.kind)];
-  shown.algorithm = collectives.algorithm(id);
+  shown.algorithm = schedules.algorithm(id);
   shown.bytes = collective.buffer.size.value;
   shown.communicator = static_cast<int>(collective.communicator.index());
   return shown;
@@ -130,7 +129,7 @@ Timeline named_timeline(const Simulation& simulation, const PlannedCollectives& 
     for (const RankId rank : one.ranks) timeline.communicators.back().ranks.push_back(rank.value);
   }
   for (std::size_t i = 0; i < plan.collectives.size(); ++i)
-    timeline.collectives.push_back(shown_collective(simulation, collectives, CollectiveId(i)));
+    timeline.collectives.push_back(shown_collective(simulation, collectives.schedules(), CollectiveId(i)));
   return timeline;
 }
 
@@ -161,27 +160,28 @@ std::vector<double> start_dates(const Simulation& simulation, const std::vector<
 }
 
 /// Sets what a result says about how collectives and messages were simulated.
-void describe_communication(PlannedCollectives& collectives, const SimulatedMessages& messages,
-                            SimulationResult& result) {
+void describe_communication(const SimWorld& world, SimulationResult& result) {
+  const PlannedCollectives& collectives = world.collectives;
   result.fidelity = collectives.fidelity().used();
   result.folding = collectives.folding();
-  result.link_sharing = link_sharing(collectives.network().started(), messages.shared_flows());
-  result.algorithms = collectives.algorithm_names();
-  result.automatic = collectives.automatic_choices();
-  result.flows = collectives.network().flows() + messages.shared_flows();
+  result.link_sharing = link_sharing(world.network.started(), world.messages.shared_flows());
+  result.algorithms = collectives.schedules().algorithm_names();
+  result.automatic = collectives.schedules().automatic_choices();
+  result.flows = world.network.flows() + world.messages.shared_flows();
   result.routes = collectives.routes();
 }
 
-/// Runs the program of every worker with these collectives, on a new clock that starts at 0.
+/// Runs the program of every worker with these collectives, on a clock that starts at 0.
 /// @throws std::logic_error if the programs deadlock
-SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& collectives) {
+SimulationResult run_programs(const Simulation& simulation, const PlannedCollectives& collectives,
+                              const LinkOptions& options) {
   const Plan& plan = *simulation.plan;
-  collectives.network().start();
-  const Engine& engine = collectives.network().engine();
+  SimNetwork network(collectives.patterns(), options);
+  const Engine& engine = network.engine();
 
   const std::vector<ProgramMembers> programs = program_members(simulation, collectives.folding().folds);
-  SimulatedMessages messages(collectives, simulation, programs.size());
-  SimWorld world{simulation, collectives, messages, {}, {}, {}, {}, {}, 0, nullptr};
+  SimulatedMessages messages(collectives, network, programs.size());
+  SimWorld world{simulation, collectives, network, messages, {}, {}, {}, {}, {}, 0, nullptr};
   for (const Workload& workload : plan.workloads) world.times.emplace_back(workload);
   for (std::size_t i = 0; i < programs.size(); ++i) {
     if (programs[i].first == 0) world.programs.push_back(i);
@@ -202,14 +202,14 @@ SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& 
   for (const ProgramMembers& program : programs)
     workers.push_back(
         std::make_unique<SimWorker>(world, statistics, program.role, program.first, program.members));
-  for (WorkerMemory* memory : simulation.memories) memory->begin(collectives.automatic_choices());
-  run_to_end(workers, start_dates(simulation, programs), collectives.network().engine());
-  result.steps = plan.asynchronous ? std::vector<StepSeconds>{statistics.steady_state()} : statistics.steps();
+  for (WorkerMemory* memory : simulation.memories) memory->begin(collectives.schedules().automatic_choices());
+  run_to_end(workers, start_dates(simulation, programs), network.engine());
+  result.steps = plan.asynchronous ? std::vector{statistics.steady_state(plan)} : statistics.steps();
   result.steady_counts = world.records.counts_at_end(statistics.first_to_end());
   result.records = world.records.take();
   result.seconds = engine.now();
   result.events = engine.events();
-  describe_communication(collectives, messages, result);
+  describe_communication(world, result);
   result.clock_moves = world.clock_moves;
   return result;
 }
@@ -220,13 +220,13 @@ constexpr double kSecondsPerWork = 0.2e-6;  // processor time of a unit of MaxMi
 /// The share by which a run takes longer than with every collective at its lower bound. A rough fidelity and
 /// a rough folding can be wrong only about how collectives slow each other down, so this share bounds their
 /// error.
-double contention_share(const Simulation& simulation, PlannedCollectives& collectives,
+double contention_share(const Simulation& simulation, const PlannedCollectives& collectives,
                         const SimulationResult& result) {
   Simulation lower_bound = simulation;
   lower_bound.timeline_ranks.clear();
-  collectives.network().use_lower_bounds(true);
-  const double least = run_programs(lower_bound, collectives).seconds;
-  collectives.network().use_lower_bounds(false);
+  LinkOptions options = collectives.link_options();
+  options.lower_bounds = true;
+  const double least = run_programs(lower_bound, collectives, options).seconds;
   return least > 0 ? result.seconds / least - 1 : 0;
 }
 
@@ -240,8 +240,9 @@ struct CheapRun {
   bool close = true;
 };
 
-CheapRun cheap_run(const Simulation& simulation, PlannedCollectives& collectives) {
-  CheapRun run{run_programs(simulation, collectives)};
+CheapRun cheap_run(const Simulation& simulation, const CollectiveSchedules& schedules) {
+  const PlannedCollectives collectives(schedules, ComputeBudget::small);
+  CheapRun run{run_programs(simulation, collectives, collectives.link_options())};
   // A run that learns changes the values in memory, so it cannot be repeated.
   if (!collectives.may_be_inaccurate() || !simulation.memories.empty()) return run;
   run.close = contention_share(simulation, collectives, run.result) <= kCloseEnough;
@@ -260,14 +261,15 @@ CheapRun cheap_run(const Simulation& simulation, PlannedCollectives& collectives
 // suffice; its result replaces the first one unless it exceeds that budget.
 SimulationResult simulate(const Simulation& simulation) {
   const Topology topology(*simulation.platform);
-  PlannedCollectives collectives(simulation, topology);
-  CheapRun cheap = cheap_run(simulation, collectives);
+  const CollectiveSchedules schedules(simulation, topology);
+  CheapRun cheap = cheap_run(simulation, schedules);
   if (cheap.close) return std::move(cheap.result);
-  collectives.choose_simulation(ComputeBudget::large);
+  const PlannedCollectives collectives(schedules, ComputeBudget::large);
   if (collectives.may_be_inaccurate()) return std::move(cheap.result);
-  collectives.network().limit_work(static_cast<std::int64_t>(kLargeBudgetPerRun / kSecondsPerWork));
+  LinkOptions options = collectives.link_options();
+  options.max_work = static_cast<std::int64_t>(kLargeBudgetPerRun / kSecondsPerWork);
   try {
-    return run_programs(simulation, collectives);
+    return run_programs(simulation, collectives, options);
   } catch (const MaxMinSharing::TooMuchWork&) {
     return std::move(cheap.result);
   }

@@ -24,25 +24,25 @@ bool matches(const Message& message, MessageTag tag, RoleId role) {
 
 }  // namespace
 
-SimulatedMessages::SimulatedMessages(PlannedCollectives& collectives, const Simulation& simulation,
+SimulatedMessages::SimulatedMessages(const PlannedCollectives& collectives, SimNetwork& network,
                                      std::size_t programs)
     : collectives_(collectives),
-      simulation_(simulation),
-      routes_(*simulation.platform, *collectives.placement().topology),
+      network_(network),
+      simulation_(collectives.schedules().simulation()),
+      routes_(*simulation_.platform, *collectives.schedules().placement().topology),
       receivers_(programs) {
   if (!collectives.fidelity().uses_bottleneck_sharing) return;
-  const LinkBandwidths& bandwidths = simulation.bandwidths;
-  bottleneck_network_.emplace(
-      BottleneckNetwork{{collectives.network().engine(), bandwidths.size(),
-                         [&bandwidths](int link) { return bandwidths[link]; }},
-                        {*simulation.platform, bandwidths, simulation.plan->endpoints}});
+  const LinkBandwidths& bandwidths = simulation_.bandwidths;
+  bottleneck_network_.emplace(BottleneckNetwork{
+      {network.engine(), bandwidths.size(), [&bandwidths](int link) { return bandwidths[link]; }},
+      {*simulation_.platform, bandwidths, simulation_.plan->endpoints}});
   routes_.use_single_port_nodes(bottleneck_network_->nodes);
 }
 
 void SimulatedMessages::send(Address from, Address to, std::size_t to_program,
                              std::shared_ptr<SimOperation> operation, WorkClock& clock) {
   const Message& message = operation->message;
-  const double started = collectives_.network().engine().now();
+  const double started = network_.engine().now();
   MatchQueues* receiver = &receivers_[to_program];
   if (operation->record) {
     operation->record->started = started;
@@ -65,9 +65,8 @@ void SimulatedMessages::send(Address from, Address to, std::size_t to_program,
 
 void SimulatedMessages::transmit(Address from, Address to, const Message& message,
                                  Engine::Callback&& arrived) {
-  SimNetwork& network = collectives_.network();
   const PatternId pattern = collectives_.channel_pattern(from.role, to.role);
-  if (pattern.exists()) return network.start_pattern(pattern, message.buffer.size, 1, std::move(arrived));
+  if (pattern.exists()) return network_.start_pattern(pattern, message.buffer.size, 1, std::move(arrived));
   const Platform& platform = *simulation_.platform;
   const RouteCache::Route route = routes_.between(endpoint(from), endpoint(to));
   const MessageCost& cost =
@@ -75,16 +74,16 @@ void SimulatedMessages::transmit(Address from, Address to, const Message& messag
                    message.buffer.size / message.parts);
   const Bytes size = message.buffer.size / cost.bandwidth_factor;
   const double latency = message.parts * simulation_.latency_factor * (route.latency + cost.overhead.value);
-  Engine& engine = network.engine();
+  Engine& engine = network_.engine();
   const double date = engine.now() + latency;
   if (size.value <= 0) return engine.at(date, std::move(arrived));
   if (bottleneck_network_) {
     BottleneckSharing& links = bottleneck_network_->links;
     return links.start_flow_at(date, links.prepare_flow(route.links, size, std::move(arrived)));
   }
-  engine.at(date, [&network, links = std::vector<int>(route.links.begin(), route.links.end()), size,
+  engine.at(date, [this, links = std::vector<int>(route.links.begin(), route.links.end()), size,
                    arrived = std::move(arrived)]() mutable {
-    network.start_flow(links, size, std::move(arrived));
+    network_.start_flow(links, size, std::move(arrived));
   });
 }
 
@@ -127,9 +126,9 @@ void SimulatedMessages::add_spans(const SimOperation& sent, const SimOperation& 
 void SimulatedMessages::arrive(const SentMessage& sent, WorkClock& clock, double started,
                                MatchQueues& receiver) {
   count_on_clocks(sent->message, -1, clock, *receiver.clock);
-  busy_seconds_ += collectives_.network().engine().now() - started;
+  busy_seconds_ += network_.engine().now() - started;
   sent->end = clock.work_now();
-  if (sent->record) sent->record->arrived = collectives_.network().engine().now();
+  if (sent->record) sent->record->arrived = network_.engine().now();
   add_spans(*sent, *sent);
   match(receiver, sent);
   sent->complete();

@@ -24,7 +24,7 @@ class SimulatedMessages {
     int member = 0;
   };
 
-  SimulatedMessages(PlannedCollectives& collectives, const Simulation& simulation, std::size_t programs);
+  SimulatedMessages(const PlannedCollectives& collectives, SimNetwork& network, std::size_t programs);
 
   /// States the clock of a program, before any message is sent to it.
   void add_receiver(std::size_t program, WorkClock& clock) { receivers_[program].clock = &clock; }
@@ -74,7 +74,8 @@ class SimulatedMessages {
   void complete_receive(SimOperation& receive, const WorkClock& clock, const SimOperation& sent);
   void add_spans(const SimOperation& sent, const SimOperation& shown);
 
-  PlannedCollectives& collectives_;
+  const PlannedCollectives& collectives_;
+  SimNetwork& network_;
   const Simulation& simulation_;
   /// The links of plans for whose number of messages max-min sharing would take too long.
   struct BottleneckNetwork {

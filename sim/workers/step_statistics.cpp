@@ -84,9 +84,9 @@ std::size_t StepStatistics::first_to_end() const {
   return first;
 }
 
-StepSeconds StepStatistics::steady_state() const {
+StepSeconds StepStatistics::steady_state(const Plan& plan) const {
   StepSeconds step;
-  step.seconds = own_pace_step_seconds(ends_);
+  step.seconds = asynchronous_step_seconds(plan, ends_);
   step.compute = all_.work_sum / all_.members;
   step.loading = all_.loading / all_.members;
   step.exposed = std::max(0.0, step.seconds - step.compute - step.loading);

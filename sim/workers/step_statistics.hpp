@@ -83,8 +83,8 @@ class StepStatistics {
   /// The first program that ended all its steps; of several at the same date, the one of the smallest number.
   std::size_t first_to_end() const;
 
-  /// The mean step of workers that do not wait for each other (own_pace_step_seconds).
-  StepSeconds steady_state() const;
+  /// The mean step of an asynchronous plan (asynchronous_step_seconds).
+  StepSeconds steady_state(const Plan& plan) const;
 
  private:
   void close(const ProgramStep& total);

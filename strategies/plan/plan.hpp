@@ -172,6 +172,7 @@ struct Plan {
   std::string no_arithmetic;  ///< option whose values are timed but not calculated; empty: all are calculated
 
   bool asynchronous = false;    ///< each worker has a pace of its own; every message is simulated
+  bool common_steps = false;    ///< asynchronous workers share out one step after the other, as Sandblaster's
   double compute_slowdown = 1;  ///< factor on compute while a collective of the worker runs; >= 1
   double message_slowdown = 1;  ///< factor on a worker's compute while a message from or to it travels; >= 1
   double load_slowdown = 1;     ///< factor on a worker's compute while its input loads; >= 1

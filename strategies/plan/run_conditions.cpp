@@ -120,4 +120,20 @@ double own_pace_step_seconds(const std::vector<std::vector<double>>& ends) {
   return workers / rate;
 }
 
+double common_step_seconds(const std::vector<std::vector<double>>& ends) {
+  std::vector<double> first;  // end of each step for the first worker that learns of it
+  for (const auto& worker : ends) {
+    first.resize(std::max(first.size(), worker.size()), std::numeric_limits<double>::infinity());
+    for (std::size_t step = 0; step < worker.size(); ++step)
+      first[step] = std::min(first[step], worker[step]);
+  }
+  if (first.empty()) throw std::invalid_argument("no worker ended a step");
+  if (first.size() == 1) return first.front();
+  return (first.back() - first.front()) / static_cast<double>(first.size() - 1);
+}
+
+double asynchronous_step_seconds(const Plan& plan, const std::vector<std::vector<double>>& ends) {
+  return plan.common_steps ? common_step_seconds(ends) : own_pace_step_seconds(ends);
+}
+
 }  // namespace stepcast

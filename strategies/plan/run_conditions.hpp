@@ -78,4 +78,14 @@ double start_seconds(const Plan& plan, const Noise& noise, RankId rank);
 /// @throws std::invalid_argument if no program has ended a step
 double own_pace_step_seconds(const std::vector<std::vector<double>>& ends);
 
+/// Step time of asynchronous workers that share out the work of a step (Plan::common_steps). A step ends when
+/// the first worker learns of its end; a worker without work in a step learns of it with its next work. It
+/// counts from the end of the first step, if there are several.
+/// @param ends  ends of each program's steps, ascending [s]; empty: the program does not train
+/// @throws std::invalid_argument if no program has ended a step
+double common_step_seconds(const std::vector<std::vector<double>>& ends);
+
+/// The one of the two that counts for an asynchronous plan.
+double asynchronous_step_seconds(const Plan& plan, const std::vector<std::vector<double>>& ends);
+
 }  // namespace stepcast

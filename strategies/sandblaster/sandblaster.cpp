@@ -290,7 +290,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
     plan.endpoints.push_back(place);
   const auto shared = std::make_shared<const SandblasterRun>(std::move(run));
   add_roles(plan, shared, options.shards);
-  plan.asynchronous = true;
+  plan.asynchronous = plan.common_steps = true;
   plan.workers = setting.workers();
   plan.devices = plan.workers + devices_of_servers(setting.platform, options.place, options.shards + 1);
   plan.figures = [shared](const Records& records, double seconds) {

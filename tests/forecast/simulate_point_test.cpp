@@ -124,6 +124,29 @@ Simulations forecast_of(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("a pipeline takes as long by default as with every message simulated", "[commands]") {
+  // 512 workers: the first run folds roughly, the bounds show contention, and a third run is exact.
+  const auto step = [](const std::string& fidelity) {
+    return number_from_child([&] {
+      const Scenario scenario = scenario_of(
+          "name: gpt\n"
+          "model: {name: gpt, source: test, sample: sequence, transformer_stack: {layers: 8, width: 256, "
+          "heads: 8, sequence: 128, vocabulary: 1024}}\n"
+          "trace: derived\nplatform: dgx-a100\nworkers: 512\n"
+          "global_batch: 2048\nstrategy: {kind: pipeline, stages: 2, tensor: 8, micro_batches: 4}\n"
+          "simulation: {steps: 1, fidelity: " +
+          fidelity + "}\n");
+      Library library;
+      const std::vector<Assignment> nodes{parse_assignment("platform.nodes=64")};
+      const Experiment experiment = build_experiment(scenario.document, nodes, library);
+      const Row row = simulate_point(experiment, Doubled::none, nullptr, StepStatistic::median);
+      CHECK(std::get<std::string>(row.at("fidelity")) == "message");
+      return *row.number("step_seconds");
+    });
+  };
+  CHECK(step("automatic") == Approx(step("message")).epsilon(1e-9));
+}
+
 TEST_CASE("the cost of jitter and stragglers is the difference to runs without them", "[commands]") {
   Row row = row_of(8, 100, 10);
   const Row with = row;

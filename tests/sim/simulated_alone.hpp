@@ -6,8 +6,9 @@ namespace stepcast {
 
 /// Duration of a collective with every message simulated, on an otherwise idle network [s]. One call per
 /// process.
-inline double simulated_alone(SimNetwork& network, PatternId pattern, Bytes buffer) {
-  network.start();
+inline double simulated_alone(const NetworkPatterns& patterns, LinkSharing sharing, PatternId pattern,
+                              Bytes buffer) {
+  SimNetwork network(patterns, {Fidelity::message, sharing});
   double end = 0;
   network.start_pattern(pattern, buffer, 1, [&] { end = network.engine().now(); });
   network.engine().run();

@@ -92,24 +92,23 @@ void check_equal(const std::vector<BytesPerSecond>& links, const std::vector<Sen
   }
 }
 
-/// Ends of collectives of several kinds that start together on a drawn cluster. All messages are whole
-/// numbers of 1/1024 byte, to which SimGrid rounds them.
-std::vector<double> collective_ends(const RandomCase& c, LinkSharing sharing) {
-  return numbers_from_child(3, [&] {
+/// Ends of collectives that start together on a drawn cluster. All messages are whole numbers of 1/1024
+/// byte, to which SimGrid rounds them.
+std::vector<double> collective_ends(const RandomCase& c, const std::vector<Schedule>& schedules,
+                                    LinkSharing sharing) {
+  return numbers_from_child(schedules.size(), [&] {
     const Platform platform = platform_of(c);
     const Topology topology(platform);
     LinkBandwidths bandwidths(platform);
     slow_nics(c, bandwidths);
     const Placement placement{&platform, &topology, endpoints_of(c)};
-    const int ranks = static_cast<int>(placement.endpoints.size());
-    SimNetwork network(bandwidths, Fidelity::message, sharing);
-    network.use_patterns_only(true);
+    NetworkPatterns placed(bandwidths);
     std::vector<PatternId> patterns;
-    for (Schedule schedule : {ring_all_reduce({ranks, 1}), halving_doubling_all_reduce({ranks, 1}),
-                              recursive_doubling_all_reduce({ranks, 1})}) {
-      patterns.push_back(network.add(std::make_shared<const Schedule>(std::move(schedule)), placement));
-    }
-    network.start();
+    for (const Schedule& schedule : schedules)
+      patterns.push_back(placed.add(std::make_shared<const Schedule>(schedule), placement));
+    LinkOptions options{Fidelity::message, sharing};
+    options.patterns_only = options.one_at_a_time = true;
+    SimNetwork network(placed, options);
     std::vector<double> ends(patterns.size());
     for (std::size_t i = 0; i < patterns.size(); ++i) {
       network.start_pattern(patterns[i], {3 << 20}, 1, [&, i] { ends[i] = network.engine().now(); });
@@ -230,15 +229,39 @@ TEST_CASE("a flow that shares no link ends after its bytes at its rate", "[sim]"
   CHECK(shared.flows() == 3);
 }
 
+namespace {
+
+/// Compares the ends of collectives with both solvers.
+/// @param schedules  of this number of ranks
+void check_collectives(std::uint32_t number, const std::function<std::vector<Schedule>(int)>& schedules) {
+  RandomCase c = random_case(number);
+  c.nodes = std::min(c.nodes, 8);
+  const auto all = schedules(c.workers());
+  const auto own = collective_ends(c, all, LinkSharing::max_min),
+             simgrid = collective_ends(c, all, LinkSharing::simgrid);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    CAPTURE(number, i, static_cast<int>(c.fabric), c.devices, c.nics, c.nodes, c.slow_nics);
+    CHECK(own[i] == Approx(simgrid[i]).epsilon(1e-9).margin(0));
+  }
+}
+
+}  // namespace
+
 TEST_CASE("collectives that start together on random clusters end when SimGrid's do", "[sim]") {
   for (std::uint32_t number = 0; number < 30; ++number) {
-    RandomCase c = random_case(number);
-    c.nodes = std::min(c.nodes, 8);
-    const auto own = collective_ends(c, LinkSharing::max_min),
-               simgrid = collective_ends(c, LinkSharing::simgrid);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      CAPTURE(number, i, static_cast<int>(c.fabric), c.devices, c.nics, c.nodes, c.slow_nics);
-      CHECK(own[i] == Approx(simgrid[i]).epsilon(1e-9).margin(0));
+    check_collectives(number, [](int ranks) -> std::vector<Schedule> {
+      return {ring_all_reduce({ranks, 1}), halving_doubling_all_reduce({ranks, 1}),
+              recursive_doubling_all_reduce({ranks, 1})};
+    });
+  }
+}
+
+TEST_CASE("rings of several channels share the links between their ranks as in SimGrid", "[sim]") {
+  for (std::uint32_t number = 0; number < 30; ++number) {
+    for (const int channels : {2, 4}) {
+      check_collectives(number, [channels](int ranks) -> std::vector<Schedule> {
+        return {ring_all_reduce({ranks, 1}, channels)};
+      });
     }
   }
 }

@@ -82,15 +82,15 @@ std::vector<double> durations(const Case& one, Fidelity fidelity, int segments) 
     LinkBandwidths bandwidths(platform);
     bandwidths.multiply(nic_between(topology, 31 * 4, 0), one.last_nic);
     // Every message is the reference, with the links shared by SimGrid.
-    SimNetwork network(bandwidths, fidelity,
-                       fidelity == Fidelity::message ? LinkSharing::simgrid : LinkSharing::max_min);
+    NetworkPatterns placed(bandwidths);
     std::vector<PatternId> patterns;
     for (const Ring& ring : rings) {
       auto schedule =
           std::make_shared<const Schedule>(ring_all_reduce({static_cast<int>(ring.devices.size()), 1}));
-      patterns.push_back(network.add(std::move(schedule), {&platform, &topology, ring.devices}));
+      patterns.push_back(placed.add(std::move(schedule), {&platform, &topology, ring.devices}));
     }
-    network.start();
+    SimNetwork network(
+        placed, {fidelity, fidelity == Fidelity::message ? LinkSharing::simgrid : LinkSharing::max_min});
     std::vector<double> ends(rings.size());
     for (std::size_t i = 0; i < rings.size(); ++i) {
       network.engine().at(rings[i].start, [&, i] {

@@ -21,12 +21,12 @@ Compared compared(const RandomCase& c, const Schedule& schedule, Bytes buffer) {
     const Topology topology(platform);
     LinkBandwidths bandwidths(platform);
     slow_nics(c, bandwidths);
-    SimNetwork network(bandwidths, Fidelity::message, LinkSharing::simgrid);
+    NetworkPatterns network(bandwidths);
     const PatternId added =
         network.add(std::make_shared<const Schedule>(schedule), {&platform, &topology, endpoints_of(c)});
     const auto sampled = sampled_time(network.pattern(added), buffer, bandwidths, 1e9);
     return std::vector<double>{sampled->seconds, sampled->messages, sampled->error,
-                               simulated_alone(network, added, buffer)};
+                               simulated_alone(network, LinkSharing::simgrid, added, buffer)};
   });
   return {numbers[0], numbers[1], numbers[2], numbers[3], message_count(schedule)};
 }
@@ -71,7 +71,7 @@ TEST_CASE("a schedule of few rounds is simulated completely", "[sim]") {
 TEST_CASE("nothing is sampled if three samples exceed the allowed work", "[sim]") {
   const Platform platform = switch_platform(128);
   const Topology topology(platform);
-  SimNetwork network(LinkBandwidths(platform), Fidelity::coupled);
+  NetworkPatterns network{LinkBandwidths(platform)};
   const auto ring = std::make_shared<const Schedule>(ring_all_reduce({128, 1}));
   const PatternId added = network.add(ring, {&platform, &topology, test::first_endpoints(128)});
   CHECK_FALSE(sampled_time(network.pattern(added), {1e6}, LinkBandwidths(platform), 1000));

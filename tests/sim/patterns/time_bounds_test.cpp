@@ -22,17 +22,17 @@ struct Cluster {
     for (const int link : route) bandwidths.multiply(link, share);
   }
   Pattern pattern(Schedule schedule) const {
-    SimNetwork network(bandwidths, Fidelity::coupled);
+    NetworkPatterns network(bandwidths);
     const int ranks = schedule.ranks;
     auto shared = std::make_shared<const Schedule>(std::move(schedule));
     return network.pattern(network.add(shared, {&platform, &topology, test::first_endpoints(ranks)}));
   }
   double played(const Schedule& schedule, Bytes buffer) const {
     return number_from_child([&] {
-      SimNetwork network(bandwidths, Fidelity::message, LinkSharing::simgrid);
+      NetworkPatterns network(bandwidths);
       const PatternId added = network.add(std::make_shared<const Schedule>(schedule),
                                           {&platform, &topology, test::first_endpoints(schedule.ranks)});
-      return simulated_alone(network, added, buffer);
+      return simulated_alone(network, LinkSharing::simgrid, added, buffer);
     });
   }
 };

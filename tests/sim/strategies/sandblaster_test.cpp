@@ -36,4 +36,17 @@ TEST_CASE("backup tasks shorten a batch with stragglers", "[sim]") {
   CHECK(batch(true) < 0.8 * batch(false));
 }
 
+TEST_CASE("a replica that gets no portion of a batch does not shorten the batch", "[sim]") {
+  // Two portions for eight replicas, the last of which never gets one: batches of any number take the same
+  // time, in which a replica reads the parameters, computes a portion and sends its gradients.
+  const auto batch = [](int steps) {
+    return number_from_child([&] {
+      return ServerRun{"{kind: sandblaster, tasks: 2, history: 2, server: own_device}", 8, 0, steps, {}}
+          .step_seconds();
+    });
+  };
+  CHECK(batch(3) > kModel + kMiniBatch + kModel);
+  CHECK(batch(6) == exactly(batch(3)));
+}
+
 }  // namespace stepcast::sandblaster_test

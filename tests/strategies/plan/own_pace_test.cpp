@@ -45,3 +45,10 @@ TEST_CASE("a step at one's own pace is workers over the sum of their rates", "[s
   CHECK(own_pace_step_seconds({{2, 4, 6, 8, 10}, {}, {2, 6, 10, 14}}) == Approx(2 / (1 / 2.0 + 1 / 4.0)));
   CHECK_THROWS_WITH(own_pace_step_seconds({{}}), "no worker ended a step");
 }
+
+TEST_CASE("a common step ends when the first worker learns of it", "[strategies]") {
+  // The second worker has no work in steps 2 and 3, and learns of their ends with the order to stop.
+  CHECK(common_step_seconds({{3, 5, 7}, {3.5, 7.5, 7.5}, {}}) == Approx(2));
+  CHECK(common_step_seconds({{4}, {3}}) == 3);
+  CHECK_THROWS_WITH(common_step_seconds({{}}), "no worker ended a step");
+}

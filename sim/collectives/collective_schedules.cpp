@@ -1,0 +1,215 @@
+#include "sim/collectives/collective_schedules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "sim/patterns/point_to_point_schedules.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+namespace {
+
+std::optional<NcclOperation> operation_of(Collective::Kind kind) {
+  switch (kind) {
+    case Collective::Kind::all_reduce:
+      return NcclOperation::all_reduce;
+    case Collective::Kind::reduce_scatter:
+      return NcclOperation::reduce_scatter;
+    case Collective::Kind::all_gather:
+      return NcclOperation::all_gather;
+    case Collective::Kind::broadcast:
+      return NcclOperation::broadcast;
+    case Collective::Kind::reduce:
+      return NcclOperation::reduce;
+    case Collective::Kind::all_to_all:
+      return NcclOperation::all_to_all;
+    case Collective::Kind::exchange:
+      break;
+  }
+  return std::nullopt;
+}
+
+/// The endpoints of group `index`; empty if one of them is no device.
+std::vector<int> endpoints_of(const Platform& platform, const Plan& plan, const Communicator& communicator,
+                              int index) {
+  std::vector<int> endpoints;
+  for (int i = 0; i < communicator.size; ++i) {
+    const RankId rank = communicator.ranks[static_cast<std::size_t>(index * communicator.size + i)];
+    const int endpoint = plan.endpoints[rank];
+    if (endpoint >= platform.devices()) return {};
+    endpoints.push_back(endpoint);
+  }
+  return endpoints;
+}
+
+/// Groups with a rank in this node.
+int groups_in(const Platform& platform, const Plan& plan, const Communicator& communicator, int node) {
+  int count = 0;
+  for (int group = 0; group < communicator.groups(); ++group) {
+    const auto begin = communicator.ranks.begin() + static_cast<std::ptrdiff_t>(group) * communicator.size;
+    count += std::any_of(begin, begin + communicator.size,
+                         [&](RankId rank) { return platform.node_of(plan.endpoints[rank]) == node; });
+  }
+  return count;
+}
+
+/// The first group, which stands for all groups of the communicator.
+std::optional<NcclRanks> group_of(const Platform& platform, const Plan& plan,
+                                  const Communicator& communicator) {
+  std::map<int, std::vector<int>> devices;  // by node
+  for (const int endpoint : endpoints_of(platform, plan, communicator, 0))
+    devices[platform.node_of(endpoint)].push_back(endpoint % platform.devices_per_node);
+  if (devices.empty()) return std::nullopt;
+  const auto& [node, first] = *devices.begin();
+  for (const auto& one : devices) {
+    const std::set<int> distinct(one.second.begin(), one.second.end());
+    if (one.second.size() != first.size() || distinct.size() != first.size()) return std::nullopt;
+  }
+  return NcclRanks{static_cast<int>(devices.size()), first, groups_in(platform, plan, communicator, node)};
+}
+
+}  // namespace
+
+std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collective& collective,
+                                     const AllReduceChoice& asked) {
+  const Platform& platform = *simulation.platform;
+  const Plan& plan = *simulation.plan;
+  const auto operation = operation_of(collective.kind);
+  if (platform.software.nccl == 0 || !operation) return std::nullopt;
+  Software software = platform.software;
+  if (operation == NcclOperation::all_reduce) {
+    if (asked.algorithm != Algorithm::automatic && asked.algorithm != Algorithm::ring) return std::nullopt;
+    if (asked.algorithm == Algorithm::ring) software.trees = software.nvls = false;
+  }
+  const Communicator& communicator = communicator_of(plan, collective);
+  const auto group = group_of(platform, plan, communicator);
+  if (!group) return std::nullopt;
+  Bytes size = collective.buffer.size;
+  if (operation == NcclOperation::all_to_all) size.value /= communicator.size;  // nccl-tests: one rank's data
+  NcclChannels channels = nccl_channels(platform, *group);
+  for (BytesPerSecond* rate :
+       {&channels.rings, &channels.port, &channels.network, &channels.nic, &channels.host_copy})
+    *rate = simulation.bandwidths.common_factor() * *rate;
+  channels.latency_factor = simulation.latency_factor;
+  return nccl_time(software, channels, *operation, size);
+}
+
+Algorithm schedule_algorithm(const NcclTime& time) {
+  const bool tree = time.algorithm == NcclAlgorithm::tree || time.algorithm == NcclAlgorithm::nvls_tree;
+  return tree ? Algorithm::double_tree : Algorithm::ring;
+}
+
+namespace {
+
+std::string schedule_key(const Collective& collective, const AllReduceChoice& choice, const Group& group) {
+  const int segments =
+      choice.algorithm == Algorithm::double_tree ? tree_pieces(choice, collective.buffer.size) : 0;
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", static_cast<int>(collective.kind),
+                     static_cast<int>(choice.algorithm), choice.channels, static_cast<int>(choice.local),
+                     static_cast<int>(choice.network), segments, group.ranks, group.ranks_per_node,
+                     choice.local == LocalPart::flat ? collective.root : 0,
+                     static_cast<const void*>(collective.schedule.get()));
+}
+
+}  // namespace
+
+CollectiveSchedules::CollectiveSchedules(const Simulation& simulation, const Topology& topology)
+    : simulation_(simulation),
+      placement_{simulation.platform, &topology, simulation.plan->endpoints, simulation.latency_factor},
+      patterns_(simulation.bandwidths) {
+  for (const Collective& collective : plan().collectives) chosen_.push_back(choose(collective));
+}
+
+Placement CollectiveSchedules::placement(const Communicator& communicator, int first_group,
+                                         int groups) const {
+  const auto first = communicator.ranks.begin() + first_group * communicator.size;
+  return placement_of(placement_, {first, first + groups * communicator.size});
+}
+
+/// The schedule and the duration of a choice, with all groups active at the same time.
+CollectiveSchedules::Chosen CollectiveSchedules::candidate(const Collective& collective,
+                                                           const AllReduceChoice& choice) {
+  const Communicator& communicator = communicator_of(plan(), collective);
+  const Group group{communicator.size, communicator.ranks_per_node};
+  const AllReduceChoice actual_choice = resolved_choice(choice, group.ranks, collective.buffer.size);
+  auto& schedule = schedules_[schedule_key(collective, actual_choice, group)];
+  if (schedule == nullptr) schedule = schedule_of(collective, actual_choice, group);
+  const auto [pattern, is_new] = placed_.try_emplace({schedule.get(), collective.communicator});
+  if (is_new) {
+    pattern->second = patterns_.add(replicated(schedule, communicator.groups()),
+                                    placement(communicator, 0, communicator.groups()));
+  }
+  const double seconds = patterns_.uncontended(pattern->second, collective.buffer.size);
+  return {choice, schedule, pattern->second, seconds, false};
+}
+
+CollectiveSchedules::Chosen CollectiveSchedules::choose(const Collective& collective) {
+  const Communicator& communicator = communicator_of(plan(), collective);
+  if (communicator.size == 1 || collective.buffer.size.value == 0) return {};
+  const AllReduceChoice& asked = communicator.all_reduce;
+  const bool automatic = has_automatic_algorithm(plan(), collective);
+  const Group group{communicator.size, communicator.ranks_per_node};
+  if (const auto known = nccl_time_of(simulation_, collective, asked)) {
+    AllReduceChoice choice = asked;
+    if (automatic) choice.algorithm = schedule_algorithm(*known);
+    Chosen chosen = candidate(collective, choice);
+    chosen.seconds = known->time.value;
+    chosen.known = true;
+    return chosen;
+  }
+  Chosen fastest;
+  fastest.seconds = INFINITY;
+  for (const AllReduceChoice& choice :
+       automatic ? candidates(asked, group) : std::vector<AllReduceChoice>{asked}) {
+    Chosen one = candidate(collective, choice);
+    if (one.seconds < fastest.seconds) fastest = std::move(one);
+  }
+  return fastest;
+}
+
+CollectiveLoad CollectiveSchedules::load() const {
+  CollectiveLoad load{simulation_, {}, true, true};
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    const Chosen& one = chosen_[i];
+    if (one.schedule == nullptr) continue;
+    const Collective& collective = plan().collectives[i];
+    const Bytes size = collective.buffer.size;
+    load.collectives.push_back({one.schedule.get(), &patterns_.pattern(one.pattern), size,
+                                collective.communicator, CollectiveId(i), one.seconds,
+                                patterns_.latency(one.pattern, size)});
+  }
+  return load;
+}
+
+bool CollectiveSchedules::workers_are_symmetric() const {
+  if (!symmetric_) symmetric_ = workers_symmetric(load(), single_messages(plan(), placement_));
+  return *symmetric_;
+}
+
+std::string CollectiveSchedules::algorithm(CollectiveId collective) const {
+  const Chosen& one = (*this)[collective];
+  const bool all_reduce = plan().collectives[collective.index()].kind == Collective::Kind::all_reduce;
+  if (one.schedule == nullptr || !all_reduce) return "";
+  return stepcast::algorithm_names()[static_cast<std::size_t>(one.choice.algorithm)];
+}
+
+std::string CollectiveSchedules::algorithm_names() const {
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) names.insert(algorithm(CollectiveId(i)));
+  names.erase("");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+AllReduceChoices CollectiveSchedules::automatic_choices() const {
+  AllReduceChoices choices;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    if (has_automatic_algorithm(plan(), plan().collectives[i])) choices[CollectiveId(i)] = chosen_[i].choice;
+  }
+  return choices;
+}
+
+}  // namespace stepcast

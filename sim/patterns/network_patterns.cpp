@@ -1,0 +1,56 @@
+#include "sim/patterns/network_patterns.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace stepcast {
+
+PatternId NetworkPatterns::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
+  std::set<const void*> known;
+  for (const Phase& phase : schedule->phases) {
+    if (known.insert(phase.edges.get()).second)
+      computed_routes_ += static_cast<std::int64_t>(phase.edges->size());
+  }
+  return add({std::move(schedule), std::move(placement), {}});
+}
+
+const Pattern& NetworkPatterns::pattern(PatternId id) const {
+  Pattern& pattern = patterns_[id];
+  if (pattern.phases.empty()) {
+    pattern.phases = phase_loads(*pattern.schedule, pattern.placement, bandwidths_);
+    set_most_loaded(pattern.phases, bandwidths_);
+  }
+  return pattern;
+}
+
+double NetworkPatterns::uncontended(PatternId id, Bytes buffer) const {
+  const Pattern& placed = pattern(id);
+  return uncontended_seconds(placed.phases, placed.placement, buffer);
+}
+
+double NetworkPatterns::latency(PatternId id, Bytes buffer) const {
+  double seconds = 0;
+  for (const PhaseLoad& phase : pattern(id).phases) {
+    double longest = 0;
+    for (const EdgeKind kind : kEdgeKinds) {
+      if (phase.of(kind).any)
+        longest = std::max(longest, phase_cost(phase, kind, pattern(id).placement, buffer).latency);
+    }
+    seconds += longest;
+  }
+  return seconds;
+}
+
+std::optional<NetworkPatterns::Known> NetworkPatterns::known(PatternId id, Bytes buffer) const {
+  const auto found = known_.find({id, buffer.value});
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
+double NetworkPatterns::lower_bound(PatternId id, Bytes buffer) const {
+  if (const auto duration = known(id, buffer); duration && duration->modelled) return duration->seconds;
+  const auto [bound, is_new] = lower_bounds_.try_emplace({id, buffer.value}, 0);
+  if (is_new) bound->second = lower_bound_seconds(pattern(id), buffer, bandwidths_);
+  return bound->second;
+}
+
+}  // namespace stepcast
