@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 struct Options {
   int count = 500, seed = 1, first = 0, processes = 2;
   std::string only, folder = "drawn-cases";
+  bool all = false;  ///< every scenario is written, with all that the laws found
 };
 
 /// Processor time after which a case counts as hung [s].
@@ -185,6 +186,7 @@ int run(int argc, const char* const* argv) {
   command.add_option("--only", options.only, "A strategy or platform that every case has.").type_name("NAME");
   command.add_option("-o,--output", options.folder, "Folder of the differences and of cases.csv.")
       .show_default();
+  command.add_flag("--all", options.all, "Write every scenario, with all that was found out about it.");
   command.callback([&] { code = Checks(options).run(); });
   const int ended = line.run(argc, argv);
   return ended != 0 ? ended : code;

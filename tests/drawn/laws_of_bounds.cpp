@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "sim/collectives/planned_collectives.hpp"
+#include "sim/collectives/collective_schedules.hpp"
 #include "tests/drawn/law_checks.hpp"
 
 namespace stepcast::drawn {
@@ -126,7 +126,7 @@ std::optional<Parts> parts_of(const Simulation& simulation) {
   const Plan& plan = *simulation.plan;
   if (plan.asynchronous || plan.assigns_work_by_message) return std::nullopt;
   const Topology topology(*simulation.platform);
-  const PlannedCollectives collectives(simulation, topology);
+  const CollectiveSchedules schedules(simulation, topology);
   Parts parts;
   std::vector<double> calls(plan.collectives.size(), 0);
   for (const Role& role : plan.roles) {
@@ -140,7 +140,7 @@ std::optional<Parts> parts_of(const Simulation& simulation) {
   }
   parts.all *= plan.compute_slowdown * plan.message_slowdown * plan.load_slowdown;
   std::map<int, double> bytes;
-  const CollectiveLoad load = collectives.traffic();
+  const CollectiveLoad load = schedules.load();
   for (const CollectiveLoad::One& one : load.collectives) {
     parts.all += calls[one.id.index()] * one.seconds;
     if (simulation.platform->software.nccl == 0) add_bytes(one, calls[one.id.index()], bytes);

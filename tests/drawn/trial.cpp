@@ -7,7 +7,7 @@
 
 #include "forecast/simulate_point.hpp"
 #include "scenarios/reader/read_figures.hpp"
-#include "sim/collectives/planned_collectives.hpp"
+#include "sim/collectives/collective_schedules.hpp"
 
 namespace stepcast::drawn {
 namespace {
@@ -26,8 +26,8 @@ double estimated_work(const Experiment& experiment) {
   const Plan& plan = experiment.plan;
   const Simulation simulation = simulation_of(experiment, Doubled::none);
   const Topology topology(experiment.platform);
-  const PlannedCollectives collectives(simulation, topology);
-  const CollectiveLoad load = collectives.traffic();
+  const CollectiveSchedules schedules(simulation, topology);
+  const CollectiveLoad load = schedules.load();
   const auto calls = calls_per_step(plan);
   double messages = calls ? calls->messages : unknown_messages(experiment);
   for (const CollectiveLoad::One& one : load.collectives)
