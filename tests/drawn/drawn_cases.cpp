@@ -86,6 +86,12 @@ std::string checked(const Options& options, std::size_t task) {
   const auto broken = std::ranges::find_if(result.findings, &Finding::broken);
   if (broken != result.findings.end())
     write_difference(result, *broken, file_of(options, "difference", number));
+  if (options.all) {
+    const fs::path file = file_of(options, "case", number);
+    std::ofstream out(file);
+    out << result.scenario;
+    for (const Finding& one : result.findings) out << report(one, file);
+  }
   fs::remove(running);
   return to_text(result);
 }
