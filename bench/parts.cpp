@@ -70,7 +70,7 @@ BENCHMARK(flows_over_six_links)->Arg(1000)->Arg(16000)->Unit(benchmark::kMillise
 void max_min_flows(benchmark::State& state) {
   const auto count = static_cast<int>(state.range(0));
   for (auto _ : state) {
-    for (int i = 0; i < count; ++i) engine().start_flow({i % 512, 512 + i % 16}, {1e6}, [] {});
+    for (int i = 0; i < count; ++i) engine().start_flow(std::vector{i % 512, 512 + i % 16}, {1e6}, [] {});
     engine().run();
   }
   state.SetItemsProcessed(state.iterations() * count);

@@ -14,7 +14,7 @@
 #include "forecast/fit_calibration.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "report/results/results.hpp"
-#include "sim/engine/simgrid_flows.hpp"
+#include "sim/simgrid/simgrid_flows.hpp"
 
 namespace stepcast {
 namespace {

@@ -57,6 +57,7 @@ double seconds_with(const Experiment& experiment, const FailedLinks& failed) {
   // A factor of 1 on a dead link still tells the rules of fidelity that links differ.
   for (const int link : failed.ids) simulation.bandwidths.multiply(link, failed.share > 0 ? failed.share : 1);
   if (failed.share == 0) platform.dead_links = failed.ids;
+  simulation.bandwidths.use_routes_of(platform);
   return median_step(simulate(simulation).steps).seconds;
 }
 

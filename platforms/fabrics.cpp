@@ -95,6 +95,13 @@ std::string FatTree::vertex_name(int vertex) const {
   return fmt::format("level-{} switch {}", level + 1, index);
 }
 
+std::string FatTree::dotted_link_name(int id) const {
+  const int level = level_of_link(id), cable = (id - levels_[level].first_link) / 2, ups = levels_[level].ups;
+  const std::string name = level == 0 ? "leaf" : fmt::format("level{}-switch", level + 1);
+  const char* way = (id - levels_[level].first_link) % 2 == 0 ? "up" : "down";
+  return fmt::format("{}{}.cable.{}.{}", name, cable / ups, cable % ups, way);
+}
+
 namespace {
 
 /// Symmetric hash of two ports, so that both directions take the same cable. Multipliers: Knuth's golden
@@ -190,6 +197,21 @@ std::pair<int, int> Dragonfly::ends(int id) const {
   const int to = other(group, rest / shape_.cables_per_group_pair),
             cable = rest % shape_.cables_per_group_pair;
   return {gateway(group, to, cable), gateway(to, group, cable)};
+}
+
+std::string Dragonfly::dotted_link_name(int id) const {
+  if (id >= first_global_) {
+    const int index = id - first_global_;
+    return fmt::format("group{}.cable.{}", index / global_per_group_, index % global_per_group_);
+  }
+  const auto [from, to] = ends(id);
+  const auto chassis = [this](int router) { return router / slots_ % chassis_; };
+  if (id < first_group_link_) {
+    return fmt::format("group{}.chassis{}.cable.{}-{}", from / routers_, chassis(from), from % slots_,
+                       to % slots_);
+  }
+  return fmt::format("group{}.slot{}.cable.{}-{}", from / routers_, from % slots_, chassis(from),
+                     chassis(to));
 }
 
 std::string Dragonfly::vertex_name(int vertex) const {

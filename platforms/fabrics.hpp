@@ -26,6 +26,7 @@ class FatTree {
   std::pair<int, int> ends(int id) const;  ///< the switches that a link leads from and to
   std::string vertex_name(int vertex) const;
   std::string link_kind(int id) const;
+  std::string dotted_link_name(int id) const;  ///< such as "leaf3.cable.0.up"
   /// Appends the links between the edge switches of two ports, each plus `first_link`.
   void route(int from_port, int to_port, int first_link, std::vector<int>& links) const;
 
@@ -72,6 +73,9 @@ class Dragonfly {
     return id < first_group_link_ ? "chassis cable" : id < first_global_ ? "group cable" : "global cable";
   }
   std::string vertex_name(int vertex) const;
+  /// Such as "group2.chassis0.cable.0-5" between two slots of a chassis, "group2.slot0.cable.0-5" between two
+  /// chassis of a group, and "group2.cable.5" to another group.
+  std::string dotted_link_name(int id) const;
   /// Appends the links between the routers of two ports, each plus `first_link`.
   void route(int from_port, int to_port, int first_link, std::vector<int>& links) const;
 

@@ -21,7 +21,10 @@ NodeGraph::NodeGraph(const Platform& platform)
     : devices_(platform.devices_per_node),
       ports_(platform.network.ports_per_node()),
       sockets_(platform.node.sockets),
-      devices_relay_(platform.node.devices_relay) {
+      devices_relay_(platform.node.devices_relay),
+      peer_name_(platform.device_name.starts_with("mi")    ? "xgmi"
+                 : platform.device_name.starts_with("max") ? "xelink"
+                                                           : "nvlink") {
   add_vertices(platform);
   add_host_tree(platform);
   add_peers(platform);
@@ -152,6 +155,31 @@ std::string NodeGraph::link_kind(int id) const {
   const auto [low, high] = std::minmax(ends_[id].first, ends_[id].second);
   if (low >= nic(0) && low < nic(ports_)) return "NIC";
   return kind(low) + " - " + kind(high);
+}
+
+std::string NodeGraph::dotted_link_name(int id) const {
+  const auto [from, to] = ends_[id];
+  const auto is_nic = [this](int vertex) { return vertex >= nic(0) && vertex < nic(ports_); };
+  if (is_nic(from)) return fmt::format("nic.{}.down", from - nic(0));
+  if (is_nic(to)) return fmt::format("nic.{}.up", to - nic(0));
+  const auto label = [this](int vertex) {
+    return vertex < devices_        ? std::to_string(vertex)
+           : vertex == host()       ? "memory"
+           : vertex < first_socket_ ? "disk"
+           : vertex < first_switch_ ? fmt::format("socket{}", vertex - first_socket_)
+           : vertex < peer_switch_  ? fmt::format("switch{}", vertex - first_switch_)
+           : vertex < striping_hub_ ? "nvswitch"
+                                    : "nics";
+  };
+  const auto is_socket = [this](int vertex) { return vertex >= first_socket_ && vertex < first_switch_; };
+  const auto is_switch = [this](int vertex) { return vertex >= first_switch_ && vertex < peer_switch_; };
+  const auto [low, high] = std::minmax(from, to);
+  const std::string kind = low < devices_    ? is_socket(high) || is_switch(high) ? "bus" : peer_name_
+                           : !is_socket(low) ? label(low)
+                           : is_socket(high) ? "sockets"
+                           : is_switch(high) ? "pcie"
+                                             : "nic";
+  return fmt::format("{}.{}-{}", kind, label(from), label(to));
 }
 
 void NodeGraph::route(int from, int to, int first_link, std::vector<int>& links) const {

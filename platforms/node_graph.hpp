@@ -28,6 +28,8 @@ class NodeGraph {
   const std::string& vertex_name(int vertex) const { return names_[vertex]; }
   std::string link_name(int id) const;
   std::string link_kind(int id) const;
+  /// The name that Topology::dotted_link_name puts after the node's, such as "nvlink.0-1".
+  std::string dotted_link_name(int id) const;
 
   /// Whether routes may lead through the vertex.
   bool relays(int vertex) const { return vertex >= terminals_ || (devices_relay_ && vertex < devices_); }
@@ -49,6 +51,7 @@ class NodeGraph {
 
   int devices_, ports_, sockets_, terminals_ = 0;
   bool devices_relay_;
+  std::string peer_name_;  ///< of links between devices
   int first_socket_ = 0, first_switch_ = 0, peer_switch_ = 0, striping_hub_ = 0;
   std::vector<std::string> names_;
   std::vector<Link> links_;

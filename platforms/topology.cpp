@@ -48,6 +48,13 @@ std::string Torus::vertex_name(int vertex) const {
   return fmt::format("router ({}, {}, {})", vertex % x, vertex / x % y, vertex / x / y % z);
 }
 
+std::string Torus::dotted_link_name(int id) const {
+  const auto [x, y, z] = shape_.size;
+  const int dimensions = static_cast<int>(dimensions_.size()), router = id / (2 * dimensions);
+  return fmt::format("router{}-{}-{}.cable.{}.{}", router % x, router / x % y, router / x / y % z,
+                     "xyz"[dimensions_[id / 2 % dimensions]], id % 2 == 0 ? "up" : "down");
+}
+
 namespace {
 
 template <class... Cases>
@@ -314,6 +321,25 @@ std::string Topology::link_name(int id) const {
   if (index < 2) return fmt::format("storage {}", way);
   if (index < kStorageLinks) return fmt::format("storage gateway {}", way);
   return fmt::format("storage client {} {}", (index - kStorageLinks) / 2, index % 2 == 0 ? "read" : "write");
+}
+
+std::string Topology::dotted_link_name(int id) const {
+  const int inside = inside_.link_count();
+  if (id < first_fabric_) return fmt::format("node{}.{}", id / inside, inside_.dotted_link_name(id % inside));
+  if (id < first_storage_)
+    return std::visit([&](const auto& f) { return f.dotted_link_name(id - first_fabric_); }, fabric_);
+  const int index = id - first_storage_, client = index - kStorageLinks;
+  const char* way = index % 2 == 0 ? "out" : "in";
+  if (index < 2) return fmt::format("storage.{}", way);
+  if (client < 0) return fmt::format("storage.gateway.{}", way);
+  return fmt::format("node{}.storage.{}", client / 2, client % 2 == 0 ? "read" : "write");
+}
+
+std::string Topology::endpoint_name(int endpoint) const {
+  if (endpoint == nodes_ * (devices_per_node_ + 1)) return "storage";
+  const Terminal at = terminal_of(endpoint);
+  if (at.terminal == inside_.host()) return fmt::format("node{}.cpu", at.node);
+  return fmt::format("node{}.device{}", at.node, at.terminal);
 }
 
 }  // namespace stepcast

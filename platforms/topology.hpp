@@ -30,6 +30,7 @@ class Torus {
     return std::string(1, "xyz"[dimensions_[id / 2 % dimensions_.size()]]) + " cable";
   }
   std::string vertex_name(int vertex) const;
+  std::string dotted_link_name(int id) const;  ///< such as "router0-1-2.cable.x.up"
   /// Appends the links between the routers of two ports, each plus `first_link`.
   void route(int from_port, int to_port, int first_link, std::vector<int>& links) const;
 
@@ -58,6 +59,9 @@ class Sites {
   }
   std::string link_kind(int) const { return "long link"; }
   std::string vertex_name(int vertex) const { return "site " + std::to_string(vertex); }
+  std::string dotted_link_name(int id) const {
+    return "site" + std::to_string(ends(id).first) + ".cable." + std::to_string(ends(id).second);
+  }
   /// Appends the link between the sites of two ports, if they differ, plus `first_link`.
   void route(int from_port, int to_port, int first_link, std::vector<int>& links) const {
     const int from = edge(from_port), to = edge(to_port);
@@ -83,6 +87,10 @@ class Topology {
   std::string link_name(int id) const;
   std::string link_kind(
       int id) const;  ///< the name without numbers: "NIC", "leaf - spine", "global cable" ...
+  /// Names for SimGrid, without spaces, each of one link: "node3.nvlink.0-1", "group2.cable.5" ...
+  std::string dotted_link_name(int id) const;
+  /// "node3.device1", "node3.cpu" or "storage".
+  std::string endpoint_name(int endpoint) const;
   int links_per_node() const { return inside_.link_count(); }
   /// Appends the directed links from one endpoint to another; none if they are equal. A pair of endpoints
   /// always has the same route. If the usual one has a dead link, it is the path over live links on which
@@ -151,6 +159,9 @@ class LinkBandwidths {
     return bandwidths;
   }
 
+  const Topology& topology() const { return *topology_; }
+  /// Changes the routes to those of a platform that differs only in its dead links.
+  void use_routes_of(const Platform& platform) { topology_ = std::make_shared<const Topology>(platform); }
   bool scaled_evenly() const {
     return changed_.empty();
   }  ///< whether all links have the bandwidth of the platform, times one common factor

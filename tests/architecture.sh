@@ -118,7 +118,7 @@ inner_order platforms . discovery discovery/hwloc
 inner_order scenarios keys reader experiment
 inner_order forecast processes .
 inner_order report 'schema statistics text' results 'plots timeline' page
-inner_order sim '. engine' network patterns fidelity collectives workers
+inner_order sim '. simgrid' engine network patterns fidelity collectives workers
 inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
 inner_order runtime 'memory rendezvous transport' 'collectives host_noise p2p ranks' 'devices scenario_points' runs learning
 inner_order validate 'capture compare launch measure' cpu_rank

@@ -5,24 +5,14 @@
 #include <stdexcept>
 
 namespace stepcast {
-namespace {
 
-/// SimGrid takes whole numbers of bytes, and agreement with closed forms to 1e-9 needs a finer unit. Sizes
-/// and bandwidths are scaled by the same factor.
-constexpr double kUnitsPerByte = 1024;
-
-}  // namespace
-
-Engine::Engine(std::vector<BytesPerSecond> links) : links_(std::move(links)) {}
+Engine::Engine(FlowLinks links) : links_(std::move(links)) {}
 
 Engine::~Engine() = default;
 
 SimGridFlows& Engine::simgrid() {
   if (simgrid_) return *simgrid_;
-  std::vector<double> bandwidths;
-  bandwidths.reserve(links_.size());
-  for (const BytesPerSecond link : links_) bandwidths.push_back(link.value * kUnitsPerByte);
-  simgrid_ = std::make_unique<SimGridFlows>(bandwidths, [this](Callback& done) {
+  simgrid_ = std::make_unique<SimGridFlows>(links_, [this](Callback& done) {
     now_ = std::max(now_, simgrid_->clock());
     call(done);
   });
@@ -36,20 +26,19 @@ void Engine::add_slots() {
   for (std::uint64_t slot = first + kBlock; slot-- > first;) free_.push_back(slot);
 }
 
-void Engine::start_flow(const std::vector<int>& links, Bytes size, Callback done) {
-  const double units = std::round(size.value * kUnitsPerByte);
+void Engine::start_flow(FlowRoute route, Bytes size, Callback done) {
   ++flows_;
-  if (links.empty() || units < 1) return at(now_, std::move(done));
+  if (SimGridFlows::ends_at_once(route, size)) return at(now_, std::move(done));
   const bool caught_up = simgrid_ && simgrid_->clock() >= now_;
-  if (caught_up) return simgrid_->start(links, units, std::move(done));
-  waiting_.push_back({links, units, std::move(done)});
+  if (caught_up) return simgrid_->start(route, size, std::move(done));
+  waiting_.push_back({std::move(route), size, std::move(done)});
   if (!running_) arm();
 }
 
 void Engine::start_waiting() {
   std::vector<Waiting> flows;
   flows.swap(waiting_);
-  for (Waiting& flow : flows) simgrid().start(flow.links, flow.units, std::move(flow.done));
+  for (Waiting& flow : flows) simgrid().start(flow.route, flow.size, std::move(flow.done));
 }
 
 /// Sets a SimGrid timer for the next event or waiting flow, once SimGrid drives the clock.

@@ -11,19 +11,21 @@
 #include "core/callback.hpp"
 #include "core/typed_numbers.hpp"
 #include "sim/engine/event_queue.hpp"
-#include "sim/engine/simgrid_flows.hpp"
+#include "sim/simgrid/simgrid_flows.hpp"
 
 namespace stepcast {
 
-/// The simulated clock and the links. Events wait in a queue, ordered by (date, sequence number); SimGrid
-/// shares links among flows max-min fairly. While no flow is active, the clock advances from event to event
-/// without SimGrid, because an event of SimGrid costs ten times as much; SimGrid's clock catches up when the
-/// next flow starts. A process can have one engine that starts flows at a time (SimGridFlows says why).
+/// The simulated clock and SimGrid's links. Events wait in a queue, ordered by (date, sequence number);
+/// SimGrid shares links among flows max-min fairly. While no flow is active, the clock advances from event to
+/// event without SimGrid, because an event of SimGrid costs ten times as much; SimGrid's clock catches up
+/// when the next flow starts. A process can have one engine that starts flows at a time (SimGridFlows says
+/// why).
 class Engine {
  public:
   using Callback = stepcast::Callback;
 
-  explicit Engine(std::vector<BytesPerSecond> links);
+  /// @param links  the links of flows; without any, no flow can be started
+  explicit Engine(FlowLinks links);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -45,9 +47,9 @@ class Engine {
     if (!running_) arm();
   }
 
-  /// Moves `size` over all of `links` at once (a link listed k times carries k times as much), then calls
-  /// `done`. The flow has no latency: the caller waits for the latency with `at`.
-  void start_flow(const std::vector<int>& links, Bytes size, Callback done);
+  /// Moves `size` over all links of the route at once, then calls `done`. The flow has no latency: the caller
+  /// waits for the latency with `at`.
+  void start_flow(FlowRoute route, Bytes size, Callback done);
 
   /// Runs until no event and no flow is left. Rethrows the first exception that a callback threw.
   void run();
@@ -58,8 +60,8 @@ class Engine {
 
  private:
   struct Waiting {
-    std::vector<int> links;
-    double units;
+    FlowRoute route;
+    Bytes size;
     Callback done;
   };
 
@@ -84,7 +86,7 @@ class Engine {
   void fire();
   void call(Callback& callback);
 
-  std::vector<BytesPerSecond> links_;
+  FlowLinks links_;
   std::unique_ptr<SimGridFlows> simgrid_;  ///< created when the first flow starts
   double now_ = 0;
   EventQueue queue_;                ///< events that were requested before their date

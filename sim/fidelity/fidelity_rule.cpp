@@ -35,7 +35,10 @@ class CountingWorker : public Worker {
     return done();
   }
   Pending start_receive(MessageTag /*tag*/, RoleId /*role*/, Array /*into*/) override { return done(); }
-  Pending start_load(Bytes /*input*/) override { return done(); }
+  Pending start_load(Bytes /*input*/) override {
+    if (plan_.load_data) ++messages;
+    return done();
+  }
   Pending start_pause(Seconds /*duration*/) override { return done(); }
   void end_step() override { ++steps; }
   double mark(const char* /*phase*/) override { return 0; }
@@ -146,7 +149,7 @@ namespace {
 
 constexpr double kMostSampled = 5e5;   // messages of all samples
 constexpr double kWorkPerMessage = 5;  // of samples, in the unit of MaxMinSharing::work
-constexpr double kSmallLatencyShare = 0.05;
+constexpr double kSmallLatencyShare = 0.05, kHiddenLatencyShare = 0.01;
 constexpr double kUneven = 1.2;
 constexpr double kCloseEnough = 0.003;  // share of a step: largest gap between bounds, and error of samples
 constexpr int kLeastSegments = 8;
@@ -188,11 +191,16 @@ bool close_when_concurrent(const CollectiveLoad& traffic, int segments) {
     const auto [found, is_new] = even.try_emplace(one.pattern, false);
     // In a round of a tree not all ranks are active, and the active edges do not use the bandwidth of the
     // idle ones.
-    if (is_new) found->second = all_ranks_take_part(*one.schedule) && !is_uneven(traffic, one);
+    if (is_new)
+      found->second =
+          all_ranks_take_part(*one.schedule) && !kinds_share_links(*one.pattern) && !is_uneven(traffic, one);
     const bool several_rounds = std::ranges::any_of(
         one.schedule->phases, [&](const Phase& phase) { return phase.rounds > segments; });
     // A segment of several rounds has their latencies together, at its start.
-    return found->second && (!several_rounds || one.latency < kSmallLatencyShare * one.seconds);
+    if (!found->second || (several_rounds && one.latency >= kSmallLatencyShare * one.seconds)) return false;
+    // Edges that are not in lock step use a shared link while others of their round wait for their latency.
+    return one.latency < kHiddenLatencyShare * one.seconds ||
+           in_lock_step(*one.pattern, traffic.simulation.bandwidths);
   });
 }
 
@@ -222,7 +230,7 @@ ErrorBound error_bound_when_alone(const CollectiveLoad& traffic) {
   std::map<const Pattern*, bool> together, exact;
   for (const CollectiveLoad::One& one : traffic.collectives) {
     const auto [all, is_new] = together.try_emplace(one.pattern, false);
-    if (is_new) all->second = all_ranks_take_part(*one.schedule);
+    if (is_new) all->second = all_ranks_take_part(*one.schedule) && !kinds_share_links(*one.pattern);
     if (!all->second) return ErrorBound::unknown;
     const double bound = least_seconds(*one.pattern, one.buffer);
     least += bound;

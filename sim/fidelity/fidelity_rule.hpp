@@ -67,7 +67,7 @@ inline bool uses_bottleneck_sharing(const Plan& plan, Fidelity fidelity) {
 /// The operations that workers start in a step.
 struct CallsPerStep {
   std::vector<double> collectives;  ///< by collective of the plan: calls of one worker
-  double messages = 0;              ///< messages of all workers outside collectives
+  double messages = 0;              ///< messages and loads of all workers outside collectives
   double steps = 1;                 ///< number of steps of the run
 };
 
@@ -107,7 +107,8 @@ bool worth_trying(const CollectiveLoad& traffic, ComputeBudget budget);
 ChosenFidelity choose_fidelity(const CollectiveLoad& traffic, ComputeBudget budget);
 
 /// Rule for `fold: automatic`. Workers are folded if that is exact: the workers of a role are in one group of
-/// each communicator and exchange no single messages, or workers_symmetric proves them symmetric. Otherwise,
+/// each communicator, exchange no single messages and load no input, or workers_symmetric proves them
+/// symmetric. Otherwise,
 /// if the user asks for every message or simulating every message is worth trying, each worker gets its own
 /// program. The remaining cases are folded with Accuracy::rough: groups of a communicator that differ then
 /// wait for each other. The fidelities fluid and coupled always fold when the user asks for them.

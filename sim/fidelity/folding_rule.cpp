@@ -181,10 +181,13 @@ bool workers_symmetric(const CollectiveLoad& traffic, const std::vector<SingleMe
 
 namespace {
 
-/// True if workers of a role form several groups of a communicator or exchange single messages.
-bool has_groups(const CollectiveLoad& traffic) {
+/// True if workers of a role form several groups of a communicator, exchange single messages or load input,
+/// each over a route of its own.
+bool may_differ(const CollectiveLoad& traffic) {
   const Plan& plan = *traffic.simulation.plan;
   const auto many = [&](RoleId role) { return plan.roles[role.index()].members > 1; };
+  if (plan.load_data && std::ranges::any_of(plan.roles, [](const Role& role) { return role.members > 1; }))
+    return true;
   if (std::ranges::any_of(plan.channels,
                           [&](const auto& one) { return many(one.first) && many(one.second); }))
     return true;
@@ -201,7 +204,7 @@ UsedFolding chosen_folding(const CollectiveLoad& traffic, ComputeBudget budget,
                            const std::function<bool()>& symmetric) {
   const Simulation& simulation = traffic.simulation;
   if (simulation.fold == Folding::never) return {.folds = false};
-  if (simulation.plan->asynchronous || !has_groups(traffic)) return {.folds = true};
+  if (simulation.plan->asynchronous || !may_differ(traffic)) return {.folds = true};
   const Noise& noise = simulation.noise;
   const bool jitters = noise.jitter != Noise::Jitter::none || noise.has_stragglers();
   if (!jitters && symmetric()) return {.folds = true};

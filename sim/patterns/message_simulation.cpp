@@ -186,7 +186,11 @@ class MessageNetwork::Collective {
     const FlowEnd arrived = arrival(phase, edge);
     const std::span<const int> links = pattern_->links_of(route);
     if (network_.links_ != nullptr) return network_.links_->start_flow(links, size, arrived, route.max_rate);
-    network_.engine_.start_flow({links.begin(), links.end()}, size, arrived);
+    const auto endpoint = [this](int rank) {
+      return pattern_->placement.endpoints[static_cast<std::size_t>(rank)];
+    };
+    const Edge& ends = present.list[edge];
+    network_.engine_.start_flow(EndpointPair{endpoint(ends.source), endpoint(ends.target)}, size, arrived);
   }
 
  private:

@@ -49,6 +49,10 @@ bool in_lock_step(const Pattern& pattern, const LinkBandwidths& bandwidths);
 /// pipeline.
 bool all_ranks_take_part(const Schedule& schedule);
 
+/// True if edges inside nodes use links that edges between nodes of the same phase use. `uncontended_seconds`
+/// and the bounds do not know how they slow each other down.
+bool kinds_share_links(const Pattern& pattern);
+
 /// Ratio of the times that the slowest and the fastest edge of a phase and kind take for their bytes while
 /// all edges of a round are active; the largest ratio of all phases.
 double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths);

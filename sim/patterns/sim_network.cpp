@@ -52,7 +52,7 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
       if (--self->active_transfers_ == 0) self->step();
     };
     if (network_.fidelity() == Fidelity::coupled) {
-      return network_.start_flow(network_.phase_links(start_.pattern, phase, kind), {bytes}, arrived);
+      return network_.start_merged_flow(network_.phase_links(start_.pattern, phase, kind), {bytes}, arrived);
     }
     std::vector<Edge> edges;
     int largest = 1;
@@ -64,11 +64,11 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
     active_transfers_ += static_cast<int>(edges.size()) - 1;
     std::vector<int> links;
     for (const Edge& edge : edges) {
+      const EndpointPair ends{pattern_.placement.endpoints[static_cast<std::size_t>(edge.source)],
+                              pattern_.placement.endpoints[static_cast<std::size_t>(edge.target)]};
       links.clear();
-      pattern_.placement.topology->route(pattern_.placement.endpoints[static_cast<std::size_t>(edge.source)],
-                                         pattern_.placement.endpoints[static_cast<std::size_t>(edge.target)],
-                                         links);
-      network_.start_flow(links, {bytes * edge.chunks / largest}, arrived);
+      pattern_.placement.topology->route(ends.from, ends.to, links);
+      network_.start_flow(ends, links, {bytes * edge.chunks / largest}, arrived);
     }
   }
 
@@ -90,7 +90,7 @@ SimNetwork::SimNetwork(const NetworkPatterns& patterns, const LinkOptions& optio
   std::vector<BytesPerSecond> merged;
   if (coupled) merged = merge();
   if (options.sharing == LinkSharing::simgrid) {
-    engine_ = std::make_unique<Engine>(coupled ? std::move(merged) : bandwidths.all());
+    engine_ = std::make_unique<Engine>(coupled ? FlowLinks{std::move(merged)} : FlowLinks{bandwidths});
   } else {
     engine_ = std::make_unique<Engine>(std::vector<BytesPerSecond>{});
     const int links = coupled ? static_cast<int>(merged.size()) : bandwidths.size();
@@ -132,9 +132,15 @@ const std::vector<int>& SimNetwork::phase_links(PatternId pattern, std::size_t p
   return class_links_[first_phase_[pattern] + 2 * phase + static_cast<std::size_t>(kind)];
 }
 
-void SimNetwork::start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done) {
+void SimNetwork::start_flow(EndpointPair ends, std::span<const int> links, Bytes size,
+                            Engine::Callback&& done) {
   if (links_) return links_->start_flow(links, size, std::move(done));
-  engine_->start_flow({links.begin(), links.end()}, size, std::move(done));
+  engine_->start_flow(ends, size, std::move(done));
+}
+
+void SimNetwork::start_merged_flow(const std::vector<int>& links, Bytes size, Engine::Callback&& done) {
+  if (links_) return links_->start_flow(links, size, std::move(done));
+  engine_->start_flow(links, size, std::move(done));
 }
 
 void SimNetwork::start_pattern(PatternId pattern, Bytes buffer, int segments, Engine::Callback done) {

@@ -53,11 +53,13 @@ class SimNetwork {
   /// `segments` divides a phase, so that its latencies alternate with its transfers.
   void start_pattern(PatternId pattern, Bytes buffer, int segments, Engine::Callback done);
 
-  /// Starts a message that belongs to no pattern, with the same sharing of links (fidelity message).
-  void start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
+  /// Starts a flow between two endpoints. @param links  its route
+  void start_flow(EndpointPair ends, std::span<const int> links, Bytes size, Engine::Callback&& done);
+  /// Starts a flow over merged links (fidelity coupled).
+  void start_merged_flow(const std::vector<int>& links, Bytes size, Engine::Callback&& done);
 
   const NetworkPatterns& patterns() const { return patterns_; }
-  /// The merged links of all edges of a kind in a phase, for `start_flow` (fidelity coupled).
+  /// The merged links of all edges of a kind in a phase, for `start_merged_flow` (fidelity coupled).
   const std::vector<int>& phase_links(PatternId pattern, std::size_t phase, EdgeKind kind) const;
 
  private:

@@ -73,6 +73,18 @@ bool all_ranks_take_part(const Schedule& schedule) {
   });
 }
 
+bool kinds_share_links(const Pattern& pattern) {
+  return std::ranges::any_of(pattern.phases, [](const PhaseLoad& phase) {
+    const auto& inside = phase.of(EdgeKind::inside).links;
+    auto other = phase.of(EdgeKind::between).links.begin();
+    const auto end = phase.of(EdgeKind::between).links.end();
+    return std::ranges::any_of(inside, [&](const LinkWeight& use) {  // both are sorted by link
+      while (other != end && other->link < use.link) ++other;
+      return other != end && other->link == use.link;
+    });
+  });
+}
+
 double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths) {
   std::set<const void*> known;
   double most = 1;
@@ -207,43 +219,38 @@ double uncontended_edge_seconds(const UncontendedEdge& edge, double bytes, doubl
          bytes / cost.bandwidth_factor * edge.seconds_per_byte;
 }
 
-/// `least_seconds` of the fastest of several groups side by side, as if groups shared no links.
+/// The date at which the last rank of the fastest group ends, if every message had the network to itself. A
+/// rank enters a phase when its messages of the phases before are done, and an edge sends its messages one
+/// after the other.
 double lower_bound_of_groups(const Pattern& pattern, Bytes buffer, const LinkBandwidths& bandwidths,
                              const Groups& groups) {
-  const auto count = static_cast<std::size_t>(groups.count);
-  std::vector<double> quickest(count, 0);
-  // For each list of edges that phases share, the time of each group beyond that of the fastest edge.
-  std::map<const void*, std::vector<double>> beyond;
+  std::vector<double> entered(groups.of.size(), 0), done;  // by rank
   std::map<const void*, std::vector<UncontendedEdge>> alone;
   for (const Phase& phase : pattern.schedule->phases) {
-    const void* edges = phase.edges.get();
-    const auto [found, is_new] = alone.try_emplace(edges);
+    const auto [found, is_new] = alone.try_emplace(phase.edges.get());
     if (is_new) found->second = uncontended_edges(phase, pattern.placement, bandwidths);
-    const std::vector<UncontendedEdge>& uncontended = found->second;
-    std::vector<RoundSeconds> rounds(count);
+    done = entered;
     for (std::size_t i = 0; i < phase.edges->size(); ++i) {
       const Edge& edge = (*phase.edges)[i];
+      const auto source = static_cast<std::size_t>(edge.source),
+                 target = static_cast<std::size_t>(edge.target);
       const double bytes = buffer.value * phase.unit * edge.chunks / pattern.schedule->parts;
       const double seconds =
-          uncontended_edge_seconds(uncontended[i], bytes, pattern.placement.latency_factor);
-      RoundSeconds& round =
-          rounds[static_cast<std::size_t>(groups.of[static_cast<std::size_t>(edge.source)])];
-      round.least = std::min(round.least, seconds);
-      round.most = std::max(round.most, seconds);
+          uncontended_edge_seconds(found->second[i], bytes, pattern.placement.latency_factor);
+      const double end = std::max(entered[source], entered[target]) + phase.active * seconds;
+      done[source] = std::max(done[source], end);
+      done[target] = std::max(done[target], end);
     }
-    std::vector<double>& more = beyond[edges];
-    more.resize(count, 0);
-    for (std::size_t group = 0; group < count; ++group) {
-      if (rounds[group].most == 0) continue;
-      quickest[group] += phase.active * rounds[group].least;
-      more[group] += phase.active * (rounds[group].most - rounds[group].least);
-    }
+    entered.swap(done);
+  }
+  std::vector<double> ends(static_cast<std::size_t>(groups.count), 0);
+  for (std::size_t rank = 0; rank < entered.size(); ++rank) {
+    double& end = ends[static_cast<std::size_t>(groups.of[rank])];
+    end = std::max(end, entered[rank]);
   }
   double least = INFINITY;
-  for (std::size_t group = 0; group < count; ++group) {
-    double most = 0;
-    for (const auto& [edges, more] : beyond) most = std::max(most, more[group]);
-    if (quickest[group] > 0) least = std::min(least, quickest[group] + most);
+  for (const double end : ends) {
+    if (end > 0) least = std::min(least, end);
   }
   return std::isfinite(least) ? least : 0;
 }

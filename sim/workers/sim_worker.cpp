@@ -202,6 +202,7 @@ Pending SimWorker::start_receive(MessageTag tag, RoleId role, Array into) {
 Pending SimWorker::start_load(Bytes input) {
   auto operation = communication("wait for input");
   operation->kind = SimOperation::Kind::load;
+  operation->lags = members_.lags();  // each member's load began earlier than the latest by its lag
   loads_.join(load_calls_++, count_, CollectiveId{}, input, operation, clock_);
   return operation;
 }

@@ -81,9 +81,10 @@ void SimulatedMessages::transmit(Address from, Address to, const Message& messag
     BottleneckSharing& links = bottleneck_network_->links;
     return links.start_flow_at(date, links.prepare_flow(route.links, size, std::move(arrived)));
   }
-  engine.at(date, [this, links = std::vector<int>(route.links.begin(), route.links.end()), size,
+  const EndpointPair ends{endpoint(from), endpoint(to)};
+  engine.at(date, [this, ends, links = std::vector<int>(route.links.begin(), route.links.end()), size,
                    arrived = std::move(arrived)]() mutable {
-    network_.start_flow(links, size, std::move(arrived));
+    network_.start_flow(ends, links, size, std::move(arrived));
   });
 }
 

@@ -110,10 +110,11 @@ CollectiveId add_collective(Plan& plan, Collective::Kind kind, Array array, cons
 }
 
 /// Makes every worker update its share only.
-void share_updates(const Setting& setting, std::vector<LayerSeconds>& layers) {
+/// @param compute_factor  by which `layers` are multiplied already
+void share_updates(const Setting& setting, double compute_factor, std::vector<LayerSeconds>& layers) {
   const std::vector<LayerCost> costs = layer_costs(setting.model, setting.device.choice());
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const double launches = costs[i].update.kernels * setting.device.kernel_gap().value;
+    const double launches = compute_factor * costs[i].update.kernels * setting.device.kernel_gap().value;
     layers[i].update = shared_update(layers[i].update, launches, setting.workers());
   }
 }
@@ -170,8 +171,8 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   apply(read_communication(map), plan.communicators.back());
   auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
   const Workload whole = workload;
-  share_updates(setting, workload.median);
-  for (auto& sample : workload.samples) share_updates(setting, sample);
+  share_updates(setting, training.compute_factor, workload.median);
+  for (auto& sample : workload.samples) share_updates(setting, training.compute_factor, sample);
   workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), read_bucket(map));
   workload.input = static_cast<double>(micro_batch) * setting.sample_size;
   for (const Bucket& one : workload.buckets) {

@@ -1,5 +1,7 @@
 #include "forecast/simulate_point.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "forecast/forecast.hpp"
@@ -145,6 +147,21 @@ TEST_CASE("a pipeline takes as long by default as with every message simulated",
     });
   };
   CHECK(step("automatic") == Approx(step("message")).epsilon(1e-9));
+}
+
+TEST_CASE("a factor on layer times is one on the updates of shares too", "[commands]") {
+  const auto compute = [](double factor) {
+    return number_from_child([&] {
+      const Scenario scenario = scenario_of(
+          fmt::format("name: t\nmodel: small-mlp\ntrace: derived\nplatform: dgx-a100\nworkers: 16\n"
+                      "batch_per_worker: 4\nstrategy: {{kind: zero, stage: 2, compute_factor: {}}}\n",
+                      factor));
+      Library library;
+      const Experiment experiment = build_experiment(scenario.document, {}, library);
+      return *simulate_point(experiment, Doubled::none).number("compute_seconds");
+    });
+  };
+  CHECK(compute(0.5) == Approx(compute(1) / 2).epsilon(1e-9));
 }
 
 TEST_CASE("the cost of jitter and stragglers is the difference to runs without them", "[commands]") {

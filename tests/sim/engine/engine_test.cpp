@@ -36,10 +36,10 @@ TEST_CASE("flows share a link fairly, and a link listed twice carries twice as m
   Engine engine(std::vector<BytesPerSecond>{{1e9}, {4e9}});
   std::vector<double> ends(3);
   engine.at(1, [&] {
-    engine.start_flow({0}, {1e9}, [&] { ends[0] = engine.now(); });
-    engine.start_flow({0}, {0.5e9}, [&] { ends[1] = engine.now(); });
+    engine.start_flow(std::vector{0}, {1e9}, [&] { ends[0] = engine.now(); });
+    engine.start_flow(std::vector{0}, {0.5e9}, [&] { ends[1] = engine.now(); });
   });
-  engine.at(10, [&] { engine.start_flow({0, 0, 1}, {1e9}, [&] { ends[2] = engine.now(); }); });
+  engine.at(10, [&] { engine.start_flow(std::vector{0, 0, 1}, {1e9}, [&] { ends[2] = engine.now(); }); });
   engine.run();
   CHECK(ends[1] == Approx(2).epsilon(1e-12));
   CHECK(ends[0] == Approx(2.5).epsilon(1e-12));
@@ -51,8 +51,8 @@ TEST_CASE("a flow of size 0 and a flow over no links end at once", "[sim]") {
   Engine engine(std::vector<BytesPerSecond>{{1e9}});
   int done = 0;
   engine.at(1, [&] {
-    engine.start_flow({0}, {0}, [&] { ++done; });
-    engine.start_flow({}, {1e9}, [&] { ++done; });
+    engine.start_flow(std::vector{0}, {0}, [&] { ++done; });
+    engine.start_flow(std::vector<int>{}, {1e9}, [&] { ++done; });
     CHECK(done == 0);  // never from inside the call
   });
   engine.run();

@@ -1,7 +1,7 @@
-#include "sim/engine/simgrid_flows.hpp"
+#include "sim/simgrid/simgrid_flows.hpp"
 
+#include <cmath>
 #include <simgrid/kernel/Timer.hpp>
-#include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
 
@@ -12,27 +12,18 @@ extern double simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
 
 namespace sg4 = simgrid::s4u;
 
-/// The only network zone that SimGrid sees: it answers SimGrid's route request with the links of the next
-/// flow. platforms/ computes these links, for any topology and routing, so no table of host pairs is stored.
-class RouteZone : public simgrid::kernel::routing::NetZoneImpl {
- public:
-  explicit RouteZone(const std::string& name) : NetZoneImpl(name) {}
-
-  std::vector<simgrid::kernel::resource::StandardLinkImpl*> next_route;
-
-  void get_local_route(const simgrid::kernel::routing::NetPoint*, const simgrid::kernel::routing::NetPoint*,
-                       simgrid::kernel::routing::Route* into, double*) override {
-    into->link_list_.insert(into->link_list_.end(), next_route.begin(), next_route.end());
-  }
-  void get_graph(const s_xbt_graph_t*, std::map<std::string, xbt_node_t, std::less<>>*,
-                 std::map<std::string, xbt_edge_t, std::less<>>*) override {}
-};
-
 namespace {
 
+/// SimGrid takes whole numbers of bytes, and agreement with closed forms to 1e-9 needs a finer unit. Sizes
+/// and bandwidths are scaled by the same factor.
+constexpr double kUnitsPerByte = 1024;
+
+std::uint64_t units(Bytes size) {
+  return static_cast<std::uint64_t>(std::round(size.value * kUnitsPerByte));
+}
+
 std::vector<char*> arguments() {
-  // Max-min sharing without TCP's corrections, which do not hold for InfiniBand and NVLink. Links have no
-  // latency here: callers wait for it before they start a flow.
+  // Max-min sharing without TCP's corrections, which do not hold for InfiniBand and NVLink.
   static std::vector<std::string> words{"stepcast",
                                         "--cfg=network/model:CM02",
                                         "--cfg=network/crosstraffic:0",
@@ -44,6 +35,17 @@ std::vector<char*> arguments() {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   return pointers;
+}
+
+/// The arguments of an engine, after the first call has kept zones open.
+std::vector<char*> opened_arguments() {
+  static const bool open = [] {
+    std::vector<char*> words = arguments();
+    keep_zones_open(static_cast<int>(words.size()), words.data());
+    return true;
+  }();
+  static_cast<void>(open);
+  return arguments();
 }
 
 SimGridFlows* current = nullptr;  // as global as SimGrid's engine
@@ -62,32 +64,18 @@ struct Flow {
 }  // namespace
 
 struct SimGridFlows::Parts {
-  explicit Parts(const std::vector<double>& bandwidths) {
-    auto* face = zone->get_iface();
-    source = face->create_host("source", 1.0)->seal();
-    target = face->create_host("target", 1.0)->seal();
-    links.reserve(bandwidths.size());
-    for (std::size_t i = 0; i < bandwidths.size(); ++i) {
-      auto* link = face->create_link(std::to_string(i), bandwidths[i]);
-      link->set_latency(0)->seal();
-      links.push_back(link->get_impl());
-    }
-    zone->seal();
-  }
+  explicit Parts(const FlowLinks& links) : platform(links, kUnitsPerByte) {}
 
-  std::vector<char*> argv = arguments();
+  std::vector<char*> argv = opened_arguments();
   int argc = static_cast<int>(argv.size());
   sg4::Engine engine{&argc, argv.data()};
-  RouteZone* zone = new RouteZone("stepcast");  // SimGrid deletes it
-  sg4::Host* source = nullptr;
-  sg4::Host* target = nullptr;
-  std::vector<simgrid::kernel::resource::StandardLinkImpl*> links;
+  SimGridPlatform platform;
   /// SimGrid still uses a communication after its completion callback, so it is released when time advances.
   std::vector<sg4::CommPtr> finished;
 };
 
-SimGridFlows::SimGridFlows(const std::vector<double>& bandwidths, std::function<void(Callback&)> ended)
-    : parts_(std::make_unique<Parts>(bandwidths)), ended_(std::move(ended)) {
+SimGridFlows::SimGridFlows(const FlowLinks& links, std::function<void(Callback&)> ended)
+    : parts_(std::make_unique<Parts>(links)), ended_(std::move(ended)) {
   current = this;
   ++engines;
   static const bool connected = [] {  // SimGrid keeps callbacks from one engine to the next
@@ -121,16 +109,19 @@ bool simgrid_is_used_up() {
   return used_up || engines >= kMostEngines;
 }
 
+bool SimGridFlows::ends_at_once(const FlowRoute& route, Bytes size) {
+  const auto* pair = std::get_if<EndpointPair>(&route);
+  return units(size) < 1 || (pair ? pair->from == pair->to : std::get<1>(route).empty());
+}
+
 double SimGridFlows::clock() const {
   return sg4::Engine::get_clock();
 }
 
-void SimGridFlows::start(const std::vector<int>& links, double size, Callback done) {
-  auto& route = parts_->zone->next_route;
-  route.clear();
-  for (const int link : links) route.push_back(parts_->links[static_cast<std::size_t>(link)]);
-  auto* flow = new Flow{std::move(done), sg4::Comm::sendto_init(parts_->source, parts_->target)};
-  flow->comm->set_payload_size(static_cast<std::uint64_t>(size));
+void SimGridFlows::start(const FlowRoute& route, Bytes size, Callback done) {
+  const auto [from, to] = parts_->platform.hosts(route);
+  auto* flow = new Flow{std::move(done), sg4::Comm::sendto_init(from, to)};
+  flow->comm->set_payload_size(units(size));
   flow->comm->set_data(static_cast<void*>(flow));
   ++active_flows_;
   flow->comm->vetoable_start();

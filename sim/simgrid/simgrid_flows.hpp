@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "core/callback.hpp"
+#include "sim/simgrid/simgrid_platform.hpp"
 
 namespace simgrid::s4u {
 class Activity;
@@ -13,23 +13,24 @@ class Activity;
 
 namespace stepcast {
 
-/// The part of SimGrid that is used: links, flows that share them max-min fairly, a clock and timers. A
-/// process can have one object of this class at a time. SimGrid 3.32 keeps its clock, configuration and
-/// callbacks from one engine to the next: the destructor sets the clock back, and the others are always
+/// The part of SimGrid that is used: a platform, flows that share its links max-min fairly, a clock and
+/// timers. A process can have one object of this class at a time. SimGrid 3.32 keeps its clock, configuration
+/// and callbacks from one engine to the next: the destructor sets the clock back, and the others are always
 /// equal.
 class SimGridFlows {
  public:
-  /// @param bandwidths  capacity of each link [size unit/s]
-  /// @param ended       called at the end of every flow, with the `done` callback that was passed to `start`
-  SimGridFlows(const std::vector<double>& bandwidths, std::function<void(Callback&)> ended);
+  /// @param ended  called at the end of every flow, with the `done` callback that was passed to `start`
+  SimGridFlows(const FlowLinks& links, std::function<void(Callback&)> ended);
   ~SimGridFlows();
   SimGridFlows(const SimGridFlows&) = delete;
   SimGridFlows& operator=(const SimGridFlows&) = delete;
 
   double clock() const;
   std::int64_t active_flows() const { return active_flows_; }
-  /// @param size  a whole number, in the size unit of the bandwidths
-  void start(const std::vector<int>& links, double size, Callback done);
+  /// Starts a flow that does not end at once.
+  void start(const FlowRoute& route, Bytes size, Callback done);
+  /// True for a flow over no links or of less than 1/2048 byte, which SimGrid would never end.
+  static bool ends_at_once(const FlowRoute& route, Bytes size);
   /// Sets a timer. Timers are never removed, because SimGrid 3.32 crashes when one that has fired is removed.
   /// The order of timers of equal date is unspecified.
   void at(double date, std::function<void()> callback);
