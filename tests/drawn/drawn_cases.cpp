@@ -10,7 +10,7 @@
 #include "core/cli/command_line.hpp"
 #include "core/error.hpp"
 #include "forecast/processes/process_pool.hpp"
-#include "sim/engine/simgrid_flows.hpp"
+#include "sim/simgrid/simgrid_flows.hpp"
 #include "tests/drawn/case_check.hpp"
 #include "tests/drawn/tally.hpp"
 #include "tests/drawn/yaml_text.hpp"
