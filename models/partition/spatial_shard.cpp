@@ -230,9 +230,11 @@ std::string redistribution_problem(const Model& model, const SpatialPartition& p
   }
   if (model.layers[partition.whole_from].inputs.size() != 1) return name + "has several inputs";
   int source = model.layers[partition.whole_from].inputs.front();
-  while (!is_partitioned_map(model.layers[static_cast<std::size_t>(source)].output, partition))
+  while (source != kNetworkInput &&
+         !is_partitioned_map(model.layers[static_cast<std::size_t>(source)].output, partition))
     source = model.layers[static_cast<std::size_t>(source)].inputs.front();
-  const Shape& map = model.layers[static_cast<std::size_t>(source)].output;
+  const Shape& map =
+      source == kNetworkInput ? model.input : model.layers[static_cast<std::size_t>(source)].output;
   for (std::size_t i = 0; i < partition.parts.size(); ++i) {
     if (map[i + 1] % partition.parts[i] != 0) return name + "reads parts of unequal size";
   }

@@ -121,7 +121,7 @@ void add_codec_figures(const ServerStrategy& strategy, const Exchanged& exchange
 
 /// Samples a step of a worker (of each rank of a group), from `batch_per_worker` or `global_batch`.
 std::int64_t samples_of_worker(const Setting& setting, const ServerOptions& options) {
-  return samples_per_replica(setting, setting.workers() / options.machines_per_replica, 1);
+  return samples_per_replica(setting, tree_of(setting, options).workers * options.group_size, 1);
 }
 
 }  // namespace

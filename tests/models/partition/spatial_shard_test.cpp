@@ -75,4 +75,9 @@ TEST_CASE("partitions that kernels cannot compute are refused with a reason", "[
   CHECK(
       problem(maps("{name: f, kind: reshape, shape: [624]}, {name: d, kind: dense, units: 4}"), {2, 1}, 3) ==
       "layer d, the first on whole samples, needs a multiple of 2 samples for 2 devices, got 3");
+  // The samples are the input of the network, with no layer before them.
+  CHECK(problem(maps("{name: f, kind: reshape, shape: [624]}, {name: d, kind: dense, units: 4}"), {2, 1}) ==
+        "");
+  CHECK(problem(maps("{name: f, kind: reshape, shape: [624]}, {name: d, kind: dense, units: 4}"), {5, 1},
+                5) == "layer d, the first on whole samples, reads parts of unequal size");
 }

@@ -74,6 +74,9 @@ TEST_CASE("without a given batch a worker uses that of the trace", "[scenarios]"
   CHECK(with({"global_batch=64"}) == 16);
   CHECK_THROWS_WITH(with({"global_batch=66"}),
                     "--set global_batch=66: global_batch: 66 samples cannot be shared evenly by 4 workers");
+  CHECK_THROWS_WITH(with({"global_batch=64",
+                          "strategy={kind: elastic_averaging, server: colocated, machines_per_replica: 8}"}),
+                    Catch::Contains("4 devices cannot form workers of 8; give a divisor"));
   CHECK_THROWS_WITH(with({"trace=[]"}), "--set trace=[]: trace: expected at least one trace, got a list");
 }
 
