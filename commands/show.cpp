@@ -92,8 +92,11 @@ Platform read_shown(const ShownPlatform& shown, Library& library) {
   return read_platform(YamlValue(tree, ""));
 }
 
-void show_for_simgrid(const ShownPlatform& shown, const Platform& platform, Library& library) {
-  const std::string text = simgrid_platform_file(platform, library.device(platform.device_name));
+void show_for_simgrid(const ShownPlatform& shown, Platform platform, Library& library) {
+  const Device& device = library.device(platform.device_name);
+  platform.device_peak = device.peak;
+  platform.device_memory = device.memory;
+  const std::string text = simgrid_platform_file(platform);
   if (shown.output.empty()) return fmt::print("{}", text);
   const std::filesystem::path file = shown.output;
   check_writable(file.has_parent_path() ? file.parent_path() : ".");

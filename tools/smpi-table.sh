@@ -12,11 +12,11 @@ awk -F, '
     ++count[key]
     error = $at["error_percent"] < 0 ? -$at["error_percent"] : $at["error_percent"]
     if (error > most[key]) most[key] = error
-    if ($at["exchange"] != "ring") next
-    smpi[key] = $at["smpi_seconds"]; own[key] = $at["stepcast_seconds"]  # the largest buffer comes last
+    if ($at["smpi_seconds"] < smpi[key]) next
+    smpi[key] = $at["smpi_seconds"]; own[key] = $at["stepcast_seconds"]
   }
   END {
-    print "| platform | ranks | cases | last ring all-reduce: SMPI | stepcast | largest error of all cases |"
+    print "| platform | ranks | cases | longest case: SMPI | stepcast | largest error of all cases |"
     print "|---|---|---|---|---|---|"
     for (k = 1; k <= keys; ++k) {
       key = order[k]

@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "platforms/topology.hpp"
+#include "sim/simgrid/simgrid_host.hpp"
 
 namespace stepcast {
 namespace {
@@ -14,44 +14,24 @@ namespace {
 /// A file of this many hosts has 160,000 routes and some 50 MB, which SimGrid loads in a few seconds.
 constexpr int kMostHosts = 400;
 
-/// stepcast knows no speed of CPUs, and SimGrid wants one of every host.
-constexpr double kCpuSpeed = 1e9;
-
-std::string disk(const std::string& name, BytesPerSecond bandwidth) {
-  return fmt::format("      <disk id=\"{}\" read_bw=\"{}Bps\" write_bw=\"{}Bps\"/>\n", name, bandwidth.value,
-                     bandwidth.value);
+/// Text inside quotes: names of platforms and devices are the user's.
+std::string quoted(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '"' ? "&quot;" : std::string(1, c);
+  }
+  return safe;
 }
 
-std::string property(const std::string& name, const std::string& value) {
-  return fmt::format("      <prop id=\"{}\" value=\"{}\"/>\n", name, value);
-}
-
-std::string host(const std::string& name, double speed, const std::string& content) {
-  return fmt::format("    <host id=\"{}\" speed=\"{}f\">\n{}    </host>\n", name, speed, content);
-}
-
-std::string hosts(const Platform& platform, const Topology& topology, const Device& device) {
-  std::string text;
-  for (int endpoint = 0; endpoint < platform.devices(); ++endpoint) {
-    std::string content = property("device", device.name) +
-                          property("memory_bytes", fmt::format("{:.0f}", device.memory.value));
-    if (platform.price_per_device_hour > 0)
-      content += property("dollars_per_hour", fmt::format("{}", platform.price_per_device_hour));
-    text += host(topology.endpoint_name(endpoint), device.peak.value, content);
+std::string host_element(const SimGridHost& host) {
+  std::string text = fmt::format("    <host id=\"{}\" speed=\"{}f\">\n", host.name, host.flops_per_second);
+  if (!host.disk.empty()) {
+    text += fmt::format("      <disk id=\"{0}\" read_bw=\"{1}Bps\" write_bw=\"{1}Bps\"/>\n", host.disk,
+                        host.disk_bandwidth.value);
   }
-  const Storage& storage = platform.storage;
-  for (int node = 0; node < platform.nodes; ++node) {
-    const std::string disks = storage.kind == Storage::Kind::local
-                                  ? disk(fmt::format("node{}.disk", node), storage.bandwidth)
-                                  : std::string();
-    text += host(topology.endpoint_name(platform.host_endpoint(node)), kCpuSpeed, disks);
-  }
-  if (storage.kind != Storage::Kind::none) {
-    const bool shared = storage.kind == Storage::Kind::shared;
-    text += host(topology.endpoint_name(platform.storage_endpoint()), kCpuSpeed,
-                 shared ? disk("storage.disk", storage.bandwidth) : std::string());
-  }
-  return text;
+  for (const auto& [name, value] : host.properties)
+    text += fmt::format("      <prop id=\"{}\" value=\"{}\"/>\n", name, quoted(value));
+  return text + "    </host>\n";
 }
 
 /// The routes between every two of `count` endpoints. Adds their links to `used`.
@@ -75,8 +55,8 @@ std::string routes(const Topology& topology, int count, std::set<int>& used) {
 
 }  // namespace
 
-std::string simgrid_platform_file(const Platform& platform, const Device& device) {
-  const int count = platform.endpoints() - (platform.storage.kind == Storage::Kind::none ? 1 : 0);
+std::string simgrid_platform_file(const Platform& platform) {
+  const int count = simgrid_host_count(platform);
   if (count > kMostHosts) {
     throw InputError(fmt::format(
         "{}: expected at most {} devices, CPUs and storage together in a file of SimGrid, which names the "
@@ -91,8 +71,9 @@ std::string simgrid_platform_file(const Platform& platform, const Device& device
       "<!-- Written by \"stepcast show platform --simgrid\". Links are fair if SimGrid runs with\n"
       "     cfg=network/model:CM02 cfg=network/crosstraffic:0 cfg=network/TCP-gamma:1e15 -->\n"
       "<platform version=\"4.1\">\n";
-  text += fmt::format("  <zone id=\"{}\" routing=\"Full\">\n", platform.name);
-  text += hosts(platform, topology, device);
+  text += fmt::format("  <zone id=\"{}\" routing=\"Full\">\n", quoted(platform.name));
+  for (int endpoint = 0; endpoint < count; ++endpoint)
+    text += host_element(simgrid_host(platform, topology, endpoint));
   for (const int id : used) {
     const Link& link = topology.link(id);
     text += fmt::format("    <link id=\"{}\" bandwidth=\"{}Bps\" latency=\"{}s\"/>\n",

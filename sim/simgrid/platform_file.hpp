@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "models/cost/device.hpp"
 #include "platforms/platform.hpp"
 
 namespace stepcast {
@@ -14,6 +13,6 @@ namespace stepcast {
 ///
 /// Message costs are not in the file: SimGrid has them as options of a run.
 /// @throws InputError if the platform has more endpoints than such a file can hold
-std::string simgrid_platform_file(const Platform& platform, const Device& device);
+std::string simgrid_platform_file(const Platform& platform);
 
 }  // namespace stepcast

@@ -10,12 +10,11 @@
 #include <string>
 #include <unordered_map>
 
+#include "sim/simgrid/simgrid_host.hpp"
+
 namespace stepcast {
 namespace sg4 = simgrid::s4u;
 namespace routing = simgrid::kernel::routing;
-
-/// stepcast takes the times of layers from traces, so SimGrid computes nothing on the hosts.
-constexpr double kAnySpeed = 1;
 
 /// A zone that computes its routes.
 class ComputedZone : public routing::NetZoneImpl {
@@ -51,8 +50,8 @@ class FabricZone : public ComputedZone {
   FlowLinks links_;
   double units_per_byte_;
   std::vector<int> route_;
-  std::map<std::pair<int, int>, std::vector<int>>
-      detours_;  ///< a search for each message would take too long
+  /// Routes of a platform with dead links: a search for each message would take too long.
+  std::map<std::pair<int, int>, std::vector<int>> detours_;
   std::map<std::string, NodeZone*, std::less<>> zones_;
   std::unordered_map<int, simgrid::kernel::resource::StandardLinkImpl*> made_;
   std::unordered_map<int, sg4::Host*> hosts_;
@@ -130,10 +129,15 @@ NodeZone& FabricZone::zone_of(const std::string& name) {
 sg4::Host* FabricZone::host(int endpoint) {
   sg4::Host*& made = hosts_[endpoint];
   if (made != nullptr) return made;
-  const std::string name = topology().endpoint_name(endpoint);
-  NodeZone& zone = zone_of(name.substr(0, name.find('.')));
-  made = zone.get_iface()->create_host(name, kAnySpeed)->seal();
-  zone.endpoints[made->get_netpoint()] = endpoint;
+  const SimGridHost host = simgrid_host(std::get<LinkBandwidths>(links_).platform(), topology(), endpoint);
+  NodeZone& zone = zone_of(host.name.substr(0, host.name.find('.')));
+  made = zone.get_iface()->create_host(host.name, host.flops_per_second);
+  for (const auto& [name, value] : host.properties) made->set_property(name, value);
+  if (!host.disk.empty()) {
+    const double bandwidth = units_per_byte_ * host.disk_bandwidth.value;
+    made->create_disk(host.disk, bandwidth, bandwidth);
+  }
+  zone.endpoints[made->seal()->get_netpoint()] = endpoint;
   return made;
 }
 
@@ -149,8 +153,8 @@ std::pair<sg4::Host*, sg4::Host*> SimGridPlatform::hosts(const FlowRoute& route)
   // stands for a whole collective has no two hosts, so two hosts of the fabric lend it theirs. (The parallel
   // tasks of the host model L07 take several hosts, but another sharing.)
   if (lending_from_ == nullptr) {
-    lending_from_ = fabric_->get_iface()->create_host("collective.from", kAnySpeed)->seal();
-    lending_to_ = fabric_->get_iface()->create_host("collective.to", kAnySpeed)->seal();
+    lending_from_ = fabric_->get_iface()->create_host("collective.from", 1.0)->seal();
+    lending_to_ = fabric_->get_iface()->create_host("collective.to", 1.0)->seal();
   }
   fabric_->given = std::get<std::vector<int>>(route);
   return {lending_from_, lending_to_};

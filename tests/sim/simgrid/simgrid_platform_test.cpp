@@ -4,6 +4,7 @@
 #include <simgrid/s4u.hpp>
 
 #include "sim/engine/engine.hpp"
+#include "sim/simgrid/simgrid_host.hpp"
 #include "tests/platforms/routes.hpp"
 #include "tests/platforms/shapes.hpp"
 #include "tests/sim/child.hpp"
@@ -38,8 +39,7 @@ std::vector<std::string> names(const Topology& topology, const std::vector<int>&
 std::string fault_of_routes_in_simgrid(const Platform& platform) {
   const Topology topology(platform);
   SimGridPlatform simgrid(LinkBandwidths(platform), 8);
-  const int count =
-      platform.storage.kind == Storage::Kind::none ? platform.endpoints() - 1 : platform.endpoints();
+  const int count = simgrid_host_count(platform);
   for (int from = 0; from < count; from += std::max(1, count / 40)) {
     for (int to = count - 1; to >= 0; to -= std::max(1, count / 40)) {
       if (from == to) continue;
@@ -89,6 +89,22 @@ TEST_CASE("SimGrid has a zone for the fabric, and in it one for each node that a
     if (from->get_englobing_zone()->get_name() != "node2") return "device 17 is not in node2";
     if (to->get_name() != "node0.device3") return "another host";
     return sg4::Engine::get_instance()->get_host_count() == 2 ? "" : "another number of hosts";
+  }));
+}
+
+TEST_CASE("hosts have the speed, memory and price of devices, and CPUs the disks of their nodes", "[sim]") {
+  CHECK(faultless([] {
+    Platform platform = platform_file("dgx1v");
+    platform.device_peak = {3e12};
+    platform.device_memory = {16e9};
+    platform.price_per_device_hour = 1.5;
+    SimGridPlatform simgrid(LinkBandwidths(platform), 1);
+    const auto [device, cpu] = simgrid.hosts(EndpointPair{0, platform.host_endpoint(1)});
+    if (device->get_speed() != 3e12) return "another speed";
+    if (std::string(device->get_property("memory_bytes")) != "16000000000") return "another memory";
+    if (std::string(device->get_property("dollars_per_hour")) != "1.5") return "another price";
+    if (!device->get_disks().empty() || cpu->get_disks().size() != 1) return "another number of disks";
+    return cpu->get_disks()[0]->get_read_bandwidth() == 2e9 ? "" : "another disk";
   }));
 }
 
