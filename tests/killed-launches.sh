@@ -32,6 +32,9 @@ end_all() {
 }
 trap end_all EXIT
 
+shared_memory() { find /dev/shm -mindepth 1 -maxdepth 1 -type d -name 'stepcast-*' | sort; }
+shared_memory >before
+
 # start RESULTS OPTIONS...: sets $pid.
 start() {
   local results=$1
@@ -109,9 +112,10 @@ wait "$first" || fail "exit code $?: $(cat alone.err)"
 wait "$pid" || fail "exit code $?: $(cat hosts.err)"
 [ -z "$(processes)" ] || fail "a process is left"
 [ -z "$(ls -A tmp)" ] || fail "files are left: $(ls -A tmp)"
-for owner in /dev/shm/stepcast-*/.owner; do
-  [ -e "$owner" ] && flock -n "$owner" true && fail "${owner%/*} is left"
-done
+shared_memory | comm -13 before - >new
+while read -r folder; do  # another program's launch has its folder locked
+  [ ! -e "$folder/.owner" ] || flock -n "$folder/.owner" true && fail "$folder is left"
+done <new
 for what in "${!count[@]}"; do echo "$what: ${count[$what]}"; done | sort
 echo "$launches launches of seed ${3:-1} were killed, stopped or hung up: $failures failures"
 [ $failures -eq 0 ]
