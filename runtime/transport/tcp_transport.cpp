@@ -138,13 +138,14 @@ int connected_to(const Endpoint& endpoint, int rank) {
   const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (one < 0) fail("socket");
   const sockaddr_in address = address_of(endpoint);
-  if (connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    close(one);
-    fail("connect");
-  }
   const Handshake handshake{endpoint.key, rank};
-  if (::send(one, &handshake, sizeof handshake, MSG_NOSIGNAL) != sizeof handshake) fail("send");
-  return one;
+  if (connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      ::send(one, &handshake, sizeof handshake, MSG_NOSIGNAL) == sizeof handshake)
+    return one;
+  const std::string reason = std::strerror(errno);
+  close(one);
+  throw PeerDisconnected(
+      fmt::format("rank {} cannot connect to {}:{}: {}", rank, endpoint.address, endpoint.port, reason));
 }
 
 /// A connection that was accepted and has not shown who it is.
