@@ -19,6 +19,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "core/error.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -182,8 +184,7 @@ class Acceptor {
   void run() {
     const auto end = Clock::now() + std::chrono::seconds(30);
     while (missing_ > 0) {
-      if (Clock::now() > end)
-        throw std::runtime_error(fmt::format("rank {} did not answer for 30 s", first_missing()));
+      if (Clock::now() > end) throw RankLost(fmt::format("rank {} did not answer for 30 s", first_missing()));
       wait();
       std::vector<PendingConnection> left;
       for (PendingConnection& one : pending_) {
