@@ -1,6 +1,9 @@
 #include "commands/fingerprint.hpp"
 
-#include "commands/commands.hpp"
+#include <fmt/format.h>
+
+#include <cstdio>
+
 #include "core/os/files.hpp"
 
 namespace stepcast {
@@ -12,16 +15,27 @@ std::vector<InputFile> input_files(const Scenario& scenario, const Library& libr
   return inputs;
 }
 
+const std::string& build_id() {
+  static const std::string id = sha256(read_file("/proc/self/exe"));
+  return id;
+}
+
 std::string fingerprint_of(const std::vector<InputFile>& inputs, const std::vector<std::string>& texts) {
-  std::string all = kVersion;
+  std::string all = build_id();
   for (const InputFile& input : inputs) all += input.path + input.sha256;
   for (const std::string& text : texts) all += "\n" + text;
   return sha256(all);
 }
 
-bool holds_fingerprint(const std::filesystem::path& file, const std::string& fingerprint) {
+bool may_resume(const std::filesystem::path& file, const std::string& fingerprint, bool resume) {
   std::error_code error;
-  return std::filesystem::exists(file, error) && read_file(file) == fingerprint + "\n";
+  if (!resume || !std::filesystem::exists(file, error)) return false;
+  if (read_file(file) == fingerprint + "\n") return true;
+  fmt::print(stderr,
+             "--resume: the inputs, the settings or the build of stepcast differ from those of {}; starting "
+             "from scratch\n",
+             file.parent_path().string());
+  return false;
 }
 
 void write_fingerprint(const std::filesystem::path& file, const std::string& fingerprint) {

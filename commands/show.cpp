@@ -7,6 +7,7 @@
 
 #include "commands/commands.hpp"
 #include "core/error.hpp"
+#include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "forecast/default_ranges.hpp"
 #include "models/layer_times/trace.hpp"
@@ -20,6 +21,7 @@
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "scenarios/reader/sweep.hpp"
+#include "sim/simgrid/platform_file.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
@@ -74,12 +76,38 @@ int endpoint_of(const Platform& platform, const std::string& text) {
   return host ? platform.host_endpoint(static_cast<int>(*index)) : static_cast<int>(*index);
 }
 
-void show_platform(const std::string& name, const std::vector<std::string>& route) {
+struct ShownPlatform {
+  std::string name, output;
+  std::vector<std::string> route;
+  int nodes = 0;  ///< 0: as in the file
+  bool simgrid = false;
+};
+
+Platform read_shown(const ShownPlatform& shown, Library& library) {
+  const YamlNode name = command_line_name(shown.name);
+  YamlNode tree = library.tree(YamlValue(name, "platform"), "platforms");
+  for (auto& [key, value] : tree.entries) {
+    if (key.text == "nodes" && shown.nodes > 0) value = command_line_name(std::to_string(shown.nodes));
+  }
+  return read_platform(YamlValue(tree, ""));
+}
+
+void show_for_simgrid(const ShownPlatform& shown, Platform platform, Library& library) {
+  const Device& device = library.device(platform.device_name);
+  platform.device_peak = device.peak;
+  platform.device_memory = device.memory;
+  const std::string text = simgrid_platform_file(platform);
+  if (shown.output.empty()) return fmt::print("{}", text);
+  const std::filesystem::path file = shown.output;
+  check_writable(file.has_parent_path() ? file.parent_path() : ".");
+  write_atomically(file, text);
+}
+
+void show_platform(const ShownPlatform& shown) {
   Library library;
-  const YamlNode node = command_line_name(name);
-  const Platform platform =
-      read_platform(YamlValue(library.tree(YamlValue(node, "platform"), "platforms"), ""));
-  if (!route.empty()) {
+  const Platform platform = read_shown(shown, library);
+  if (shown.simgrid) return show_for_simgrid(shown, platform, library);
+  if (const auto& route = shown.route; !route.empty()) {
     print_lines("{}",
                 route_table(platform, endpoint_of(platform, route[0]), endpoint_of(platform, route[1])));
     return;
@@ -197,6 +225,43 @@ void add_named(Command parent, const std::string& what, const std::string& folde
                                     : " k20x"));
 }
 
+void add_show_platform(Command show) {
+  const Command platform =
+      show.add_subcommand("platform", "Print a platform, or without a name all names in platforms/.");
+  auto shown = std::make_shared<ShownPlatform>();
+  platform.add_option("name", shown->name, "Name in platforms/, or a path that ends in .yaml.");
+  platform
+      .add_option(
+          "--route", shown->route,
+          "Print only the route between two endpoints, each of the form DEVICE, host:NODE or storage. "
+          "Default: the platform and the route from its first to its last device.")
+      .values(2);
+  platform.add_option("--nodes", shown->nodes, "Number of nodes instead of the file's.").range(1, 1 << 20);
+  platform.add_flag(
+      "--simgrid", shown->simgrid,
+      "Print a platform file (XML) that the programs of SimGrid 3.32 load, such as smpirun, which runs MPI "
+      "programs on it: hosts node0.device0, node0.cpu and storage, links such as node0.nic.0.up with their "
+      "bandwidths and latencies, and the route of every two hosts. Overheads of messages are not in it.");
+  platform
+      .add_option("-o,--output", shown->output,
+                  "With --simgrid: the file to write. Default: standard output.")
+      .type_name("FILE.xml");
+  platform.callback([=] {
+    if (shown->name.empty() && !shown->route.empty())
+      throw InputError("--route: expected a platform, such as show platform NAME --route 0 1");
+    if (shown->name.empty() && shown->simgrid)
+      throw InputError("--simgrid: expected a platform, such as show platform NAME --simgrid");
+    if (!shown->output.empty() && !shown->simgrid) throw InputError("--output: expected --simgrid with it");
+    shown->name.empty() ? show_folder("platforms") : show_platform(*shown);
+  });
+  platform.footer(
+      "Examples: stepcast show platform dgx-a100 --route 0 8\n"
+      "          stepcast show platform summit --nodes 2 --simgrid -o summit.xml\n"
+      "          printf 'node0.device%d\\n' 0 1 2 3 >hosts; smpicc program.c -o program\n"
+      "          smpirun -platform summit.xml -hostfile hosts -np 4 --cfg=network/model:CM02 "
+      "--cfg=network/crosstraffic:0 --cfg=network/TCP-gamma:1e15 ./program");
+}
+
 }  // namespace
 
 void add_show(Command app) {
@@ -206,23 +271,7 @@ void add_show(Command app) {
   add_named(show, "model", "models", show_model);
   add_named(show, "trace", "models/traces", show_trace);
   add_named(show, "device", "models/devices", show_device);
-  const Command platform =
-      show.add_subcommand("platform", "Print a platform, or without a name all names in platforms/.");
-  auto name = std::make_shared<std::string>();
-  auto route = std::make_shared<std::vector<std::string>>();
-  platform.add_option("name", *name, "Name in platforms/, or a path that ends in .yaml.");
-  platform
-      .add_option(
-          "--route", *route,
-          "Print only the route between two endpoints, each of the form DEVICE, host:NODE or storage. "
-          "Default: the platform and the route from its first to its last device.")
-      .values(2);
-  platform.callback([=] {
-    if (name->empty() && !route->empty())
-      throw InputError("--route: expected a platform, such as show platform NAME --route 0 1");
-    name->empty() ? show_folder("platforms") : show_platform(*name, *route);
-  });
-  platform.footer("Example: stepcast show platform dgx-a100 --route 0 8");
+  add_show_platform(show);
   const Command scenario = show.add_subcommand(
       "scenario", "Print the points, assumptions, calibrations and published figures of a scenario.");
   auto file = std::make_shared<std::string>();

@@ -109,7 +109,11 @@ std::string names_of(const Scenario& scenario, const std::set<std::size_t>& poin
 class Forecaster {
  public:
   Forecaster(const Scenario& scenario, Library* library, const ForecastOptions& options, Journal known)
-      : scenario_(scenario), library_(library), options_(options), known_(std::move(known)) {}
+      : scenario_(scenario),
+        library_(library),
+        options_(options),
+        known_(std::move(known)),
+        journal_(options.journal) {}
 
   Simulations run() {
     const auto draws = static_cast<std::size_t>(draw_count(scenario_, options_.draws));
@@ -122,6 +126,7 @@ class Forecaster {
     calibrate(draws);
     jobs_ = jobs_of(scenario_, options_, draws);
     simulate_all();
+    journal_.flush();
     drop_failed_points();
     return std::move(all_);
   }
@@ -154,7 +159,7 @@ class Forecaster {
     const auto progress = progress_of(tasks.size(), "calibrations");
     run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
       const Row row = rows_of(text + "\n").at(0);
-      add_to_journal(options_.journal, scenario_.name, calibration_name(missing[task]), row);
+      journal_.add(scenario_.name, calibration_name(missing[task]), row);
       store_calibration(missing[task], row);
       if (progress) progress->one_done();
     });
@@ -242,7 +247,7 @@ class Forecaster {
   }
 
   void keep_result(std::size_t job, Row row) {
-    add_to_journal(options_.journal, scenario_.name, name_of(scenario_, jobs_[job]), row);
+    journal_.add(scenario_.name, name_of(scenario_, jobs_[job]), row);
     note_result(job, std::move(row));
   }
 
@@ -286,6 +291,7 @@ class Forecaster {
   Library* library_;  ///< null: nothing may be simulated
   const ForecastOptions& options_;
   Journal known_;  ///< rows of an earlier run or of shards
+  JournalWriter journal_;
   std::vector<Job> jobs_;
   std::map<std::size_t, std::size_t> failed_jobs_;  ///< by point: its first failed job
   std::optional<TaskResult> first_failure_;

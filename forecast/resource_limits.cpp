@@ -178,23 +178,9 @@ std::string time_text(Seconds processor_time, int processes) {
 
 namespace {
 
-/// Processor time of a message to or from a server with SimGrid: a constant part, and a part for every other
-/// message in flight, because every arrival and departure changes the rates of all flows at the servers. The
-/// last constant is the time of a message with BottleneckSharing. Measured with case P of bench/
-/// (docs/explanation/performance.md): 64 to 256 workers with SimGrid, 1,024 workers with BottleneckSharing.
-constexpr double kSecondsPerMessage = 20e-6, kSecondsPerOtherMessage = 50e-9,
-                 kSecondsPerSharedMessage = 1.5e-6;
-
 /// Synchronous runs whose fidelity is chosen by the rule are not estimated if their compute budget is below
 /// this [s].
 constexpr double kNegligibleSeconds = 600;
-
-/// The number of members of training roles, and of all other roles (servers).
-std::pair<double, double> trainers_and_servers(const Plan& plan) {
-  double trainers = 0, servers = 0;
-  for (const Role& role : plan.roles) (role.training ? trainers : servers) += role.members;
-  return {trainers, servers};
-}
 
 }  // namespace
 
@@ -208,17 +194,8 @@ SimulationCost simulation_cost(const Experiment& experiment) {
   const Topology topology(experiment.platform);
   const CollectiveSchedules schedules(simulation, topology);
   const PlannedCollectives collectives(schedules, ComputeBudget::small);
-  if (plan.asynchronous) {
-    const auto [trainers, servers] = trainers_and_servers(plan);
-    const double in_flight = trainers * servers;
-    const double messages = experiment.steps * 2 * in_flight;  // a request and a reply for each pair
-    const bool shared = collectives.fidelity().uses_bottleneck_sharing;
-    const double seconds =
-        shared ? kSecondsPerSharedMessage : kSecondsPerMessage + kSecondsPerOtherMessage * in_flight;
-    return {messages, {messages * seconds}};
-  }
-  const StepCost cost = step_cost(collectives.traffic(), collectives.fidelity());
-  return {experiment.steps * cost.messages, {experiment.steps * cost.seconds}};
+  const RunCost cost = run_cost(collectives.traffic(), collectives.fidelity());
+  return {cost.flows, {cost.seconds}};
 }
 
 void check_time(const Experiment& largest, const RunSize& size, const RunOptions& options) {

@@ -135,7 +135,10 @@ struct Platform {
   /// Messages inside a node between programs, without those of collectives; empty: `local_message_costs`.
   std::vector<MessageCost> local_program_costs;
   double price_per_device_hour = 0;  ///< US dollars; 0: not given
-  Software software;                 ///< the communication library; none by default
+  /// Peak and memory of the device, of which platform files have only the name; 0: not known.
+  FlopsPerSecond device_peak{0};
+  Bytes device_memory{0};
+  Software software;  ///< the communication library; none by default
   /// Links that have failed (ids of Topology, ascending); routes lead around them. No platform file names
   /// any.
   std::vector<int> dead_links;

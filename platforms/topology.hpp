@@ -99,6 +99,7 @@ class Topology {
   /// storage, and if no live path is left
   void route(int from, int to, std::vector<int>& links) const;
   bool connected(int from, int to) const;  ///< Whether `route` finds a path.
+  bool has_dead_links() const { return !dead_.empty(); }
   Seconds latency_of(const std::vector<int>& route) const;
   Seconds route_latency(int from, int to) const;
 
@@ -146,12 +147,12 @@ class Topology {
 class LinkBandwidths {
  public:
   LinkBandwidths() = default;  ///< no links
-  explicit LinkBandwidths(const Platform& platform) : topology_(std::make_shared<const Topology>(platform)) {}
+  explicit LinkBandwidths(const Platform& platform) { use_routes_of(platform); }
 
-  int size() const { return topology_ ? topology_->link_count() : 0; }
+  int size() const { return cluster_ ? topology().link_count() : 0; }
   BytesPerSecond operator[](int link) const {
     const auto changed = changed_.empty() ? changed_.end() : changed_.find(link);
-    return factor_ * (changed == changed_.end() ? topology_->link(link).bandwidth : changed->second);
+    return factor_ * (changed == changed_.end() ? topology().link(link).bandwidth : changed->second);
   }
   std::vector<BytesPerSecond> all() const {
     std::vector<BytesPerSecond> bandwidths;
@@ -159,22 +160,29 @@ class LinkBandwidths {
     return bandwidths;
   }
 
-  const Topology& topology() const { return *topology_; }
+  const Platform& platform() const { return cluster_->platform; }
+  const Topology& topology() const { return cluster_->topology; }
   /// Changes the routes to those of a platform that differs only in its dead links.
-  void use_routes_of(const Platform& platform) { topology_ = std::make_shared<const Topology>(platform); }
+  void use_routes_of(const Platform& platform) {
+    cluster_ = std::make_shared<const Cluster>(Cluster{platform, Topology(platform)});
+  }
   bool scaled_evenly() const {
     return changed_.empty();
   }  ///< whether all links have the bandwidth of the platform, times one common factor
 
   void multiply(int link, double factor) {
-    const auto known = changed_.try_emplace(link, topology_->link(link).bandwidth).first;
+    const auto known = changed_.try_emplace(link, topology().link(link).bandwidth).first;
     known->second = factor * known->second;
   }
   void multiply_all(double factor) { factor_ *= factor; }
   double common_factor() const { return factor_; }  ///< of all links
 
  private:
-  std::shared_ptr<const Topology> topology_;  ///< a few kilobytes, shared by all copies
+  struct Cluster {
+    Platform platform;
+    Topology topology;
+  };
+  std::shared_ptr<const Cluster> cluster_;  ///< a few kilobytes, shared by all copies
   std::unordered_map<int, BytesPerSecond> changed_;
   double factor_ = 1;
 };

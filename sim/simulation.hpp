@@ -50,7 +50,7 @@ struct Simulation {
   Noise noise;
   std::uint64_t seed = 1;
   Fidelity fidelity = Fidelity::automatic;
-  LinkSharing link_sharing = LinkSharing::max_min;
+  LinkSharing link_sharing = LinkSharing::automatic;
   /// Folding::never gives each worker its own program: the exact reference.
   Folding fold = Folding::automatic;
   std::vector<int> timeline_ranks;  ///< ranks whose activities are recorded, ascending

@@ -242,6 +242,11 @@ refuses 2 'did you mean "resnet50"?' show model resnet5
 refuses 2 'expected a trace of model resnet50, got one of small-cnn' run tiny.yaml --set model=resnet50
 refuses 2 'source: unknown key' show scenario "$source_folder/platforms/lassen.yaml"
 refuses 2 '--route: expected a platform, such as show platform NAME --route 0 1' show platform --route 0 1
+prints '<link id="node1.nvlink.0-1" bandwidth="42000000000Bps" latency="4e-07s"/>' show platform dgx1v --nodes 2 --simgrid
+refuses 2 '--nodes 44 would fit' show platform dgx1v --nodes 100 --simgrid
+refuses 2 '--output: expected --simgrid with it' show platform dgx1v -o none.xml
+refuses 2 '--simgrid: expected a platform' show platform --simgrid
+refuses 2 'command line: nodes: expected an integer from 1 to 128, got "129"' show platform dgx1v --nodes 129
 refuses 2 'expected cpu or cuda:NUMBER, got "gpu"' capture --model small-cnn --batch 8 --device gpu
 mkdir taken.yaml
 refuses 2 'taken.yaml is a folder, not a file' capture --model small-cnn --batch 8 -o taken.yaml
@@ -522,6 +527,21 @@ prints 'written: osu.yaml' calibrate --from osu.txt -o osu.yaml
 prints '2 x cpu-core' show platform osu.yaml
 run_with 0 run tiny.yaml -j 2 --set platform=osu.yaml -o osu
 
+# What cannot be printed ends every command with 3, also if it fits into the buffer until the last moment.
+cannot_print() {
+  "$stepcast" "$@" >/dev/full 2>err </dev/null
+  local code=$?
+  : >out
+  [ $code -eq 3 ] && [ "$(grep -c '^stepcast: standard output: ' err)" -eq 1 ] || fail "exit code $code, not 3: $* >/dev/full"
+}
+for command in --help --version 'run --help' 'run tiny.yaml -o full' 'run tiny.yaml --dry-run' 'run tiny.yaml --json -o full' 'plot full' \
+  'show model small-cnn' 'show platform ethernet-cpu' 'schema scenario' 'check tiny.yaml' 'completion bash' 'collectives --measured-tables' \
+  'calibrate --from osu.txt -o -' 'compare small-cnn-b64-cpu small-cnn-b64-cpu' 'init full.yaml'; do
+  cannot_print $command
+done
+(ulimit -n 6; "$stepcast" run tiny.yaml -o few >out 2>err)
+[ $? -eq 3 ] && grep -qx 'stepcast: .*: Too many open files.*' err || fail "ulimit -n 6: the cause is not named"
+
 # An interrupted run says 4, leaves no results, and goes on to the same bits.
 { scenario "longer run"; echo 'sweep: {workers: {from: 1, to: 96, step: 1}}'; } >long.yaml
 run_with 0 run long.yaml -j 2 -o whole
@@ -547,8 +567,22 @@ cmp -s cut/results.csv whole/results.csv || fail "resumed: results.csv differs"
 [ "$(wc -l <cut/simulations.jsonl)" -eq "$(wc -l <whole/simulations.jsonl)" ] || fail "resumed: the journal has not every simulation once"
 run_with 0 run long.yaml -j 2 -o cut --resume --set simulation.steps=2
 cmp -s cut/results.csv whole/results.csv && fail "--resume took over simulations of other inputs"
-grep -q 'the inputs or settings differ from those of cut/simulations.jsonl; starting from scratch' err ||
-  fail "--resume: no word of starting from scratch"
+scratch='the inputs, the settings or the build of stepcast differ from those of cut; starting from scratch'
+grep -q "$scratch" err || fail "--resume: no word of starting from scratch"
+
+# Damaged lines in the middle are simulated again, and a second time there are none; another build starts from scratch.
+rm -r cut && cp -r whole cut
+sed -i -e '3s/.*/garbage/' -e '5s/"step_seconds":[^,]*/"step_seconds":-5/' cut/simulations.jsonl
+run_with 0 run long.yaml -j 2 -o cut --resume
+cmp -s cut/results.csv whole/results.csv || fail "damaged journal: results.csv differs"
+grep -qx 'cut/simulations.jsonl:3: damaged; 2 lines from there on are simulated again' err || fail "damaged journal: it is not said"
+cmp -s <(sort cut/simulations.jsonl) <(sort whole/simulations.jsonl) || fail "damaged journal: it differs afterwards"
+run_with 0 run long.yaml -j 2 -o cut --resume
+grep -q damaged err && fail "damaged journal: it still is"
+cp "$stepcast" other-build
+printf x >>other-build
+./other-build run long.yaml -j 2 -o cut --resume >out 2>err || fail "another build: exit code $?"
+grep -q "$scratch" err || fail "another build: no word of starting from scratch"
 
 # Interrupted while plots are drawn: the same word and exit code.
 mkdir -p slow

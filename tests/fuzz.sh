@@ -80,7 +80,7 @@ seed journal "j$(row 2)$(row 4)" stored
 seed failed "j$(row 2)$(row 4 | sed 's/"step_seconds":0.5/"failed":"too large"/')$(row 4)" stored
 { printf 'cstepcast parameters fuzzed 10\n' && head -c 40 /dev/zero; } >"$work/stored/checkpoint"
 seed manifest 'm{"version":"0.1.0","scenario":"s","date":"2026-01-02T03:04:05Z","command":["stepcast","run"],"settings":["a=1"],"seed":18446744073709551615,"sweep":["workers"],"fidelities":["coupled"],"inputs":[{"role":"model","path":"m.yaml","sha256":"0"}]}' stored
-seed shard 's{"version":"0.1.0","scenario":"s.yaml","settings":[],"draws":0,"shard":1,"shards":2,"inputs":[{"role":"model","path":"m.yaml","sha256":"0"}],"results_only":false}' stored
+seed shard 's{"build":"0","scenario":"s.yaml","settings":[],"draws":0,"shard":1,"shards":2,"inputs":[{"role":"model","path":"m.yaml","sha256":"0"}],"results_only":false}' stored
 seed algorithms 'apoint,collective,bytes,algorithm,inside_node,between_nodes\np,0,100,hierarchical,leader,binomial_tree\np,1,8,ring,,\n' stored
 seed hosts 'h# two hosts\nnode-1 slots=4 address=10.0.0.1\nnode_2.cluster slots=1\n' stored
 

@@ -131,7 +131,7 @@ printf x >>other-build-node1
 refuses other-build 2 'rank 1 on node1: its stepcast-rank is not the one of this machine' --hosts hosts --bind $network.254
 rm other-build-node1
 touch refuses-node1
-refuses no-login 1 'node1 refuses' --hosts hosts --bind $network.254
+refuses no-login 4 'rank 1 on node1 has not connected to .*: rsh: node1 refuses' --hosts hosts --bind $network.254
 rm refuses-node1
 printf 'node0; reboot\n' >bad-hosts
 refuses bad-name 2 'bad-hosts:1:1: expected a host name of letters' --hosts bad-hosts

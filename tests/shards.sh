@@ -76,6 +76,21 @@ refuses 'part1: expected a shard of the same run as part0, but the scenario diff
 "$stepcast" run some-fail.yaml --set simulation.steps=4 --shard 1/4 -o part1 >out 2>err
 refuses 'but --set differs' part0 part1 part2 part3
 "$stepcast" run some-fail.yaml --shard 1/4 -o part1 >out 2>err
+for folder in part1 ./part1/ "$work/part1"; do
+  "$stepcast" merge part0 part1 part2 part3 -o "$folder" >out 2>err
+  [ $? -eq 2 ] && [ -e part1/shard.json ] || fail "results may overwrite the shard $folder"
+  grep -q ': expected another folder for the results than those of the shards' err || fail "-o $folder: no reason"
+done
+cp "$stepcast" other-build
+printf x >>other-build
+./other-build run some-fail.yaml --shard 2/4 -o part2 >out 2>err
+refuses 'part2: another build of stepcast ran this shard' part0 part1 part2 part3
+"$stepcast" run some-fail.yaml --shard 2/4 -o part2 --resume >out 2>err
+cp -r part1 altered
+sed -i '2s/"step_seconds":[0-9]/"step_seconds":7/' altered/simulations.jsonl
+refuses 'altered/simulations.jsonl:2:1: damaged or altered' part0 altered part2 part3
+"$stepcast" merge part0 part1 part2 part3 -o merged >out 2>err
+[ $? -eq 4 ] || fail "the shards of this build are not merged"
 sed -i 's/steps: 3/steps: 4/' some-fail.yaml
 refuses 'part0: the scenario some-fail.yaml has changed since this shard was run' part0 part1 part2 part3
 refuses 'shard.json' whole

@@ -138,7 +138,7 @@ SimulatedLearning simulate_learning(const Experiment& experiment, std::int64_t b
 TrainingStore::TrainingStore(const std::filesystem::path& folder, const std::string& fingerprint, bool resume)
     : folder_(folder / "trainings") {
   const std::filesystem::path of_inputs = folder_ / "inputs.sha256";
-  if (resume && holds_fingerprint(of_inputs, fingerprint)) return;
+  if (may_resume(of_inputs, fingerprint, resume)) return;
   std::error_code error;
   if (std::filesystem::exists(of_inputs, error)) std::filesystem::remove_all(folder_, error);
   std::filesystem::create_directories(folder_, error);

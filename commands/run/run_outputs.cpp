@@ -58,12 +58,8 @@ std::filesystem::path journal_of(const std::filesystem::path& folder, const Mani
   const auto journal = folder / "simulations.jsonl";
   const auto fingerprint_file = folder / "simulations.sha256";
   const std::string fingerprint = fingerprint_of(manifest.inputs, texts);
-  const bool same = holds_fingerprint(fingerprint_file, fingerprint);
-  std::error_code error;
-  if (options.resume && !same && std::filesystem::exists(journal, error))
-    fmt::print(stderr, "--resume: the inputs or settings differ from those of {}; starting from scratch\n",
-               journal.string());
-  if (!options.resume || !same) {
+  if (!may_resume(fingerprint_file, fingerprint, options.resume)) {
+    std::error_code error;
     std::filesystem::remove(journal, error);
     write_fingerprint(fingerprint_file, fingerprint);
   }

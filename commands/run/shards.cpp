@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "commands/commands.hpp"
+#include "commands/fingerprint.hpp"
 #include "commands/run/finish.hpp"
 #include "commands/scenario_options.hpp"
 #include "core/error.hpp"
@@ -16,16 +17,18 @@
 
 namespace stepcast {
 
+namespace fs = std::filesystem;
+
 namespace {
 
 std::string file_name(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
+  return fs::path(path).filename().string();
 }
 
 }  // namespace
 
 ShardRun shard_of(const Scenario& scenario, const RunOptions& options, const Manifest& manifest) {
-  return {.version = manifest.version,
+  return {.build = build_id(),
           .scenario = scenario.file.string(),
           .settings = options.settings,
           .draws = options.draws,
@@ -42,7 +45,10 @@ void check_same_run(const std::vector<ShardRun>& shards) {
       throw InputError(fmt::format("{}: expected a shard of the same run as {}, but {} differs",
                                    one.folder.string(), first.folder.string(), what));
     };
-    if (one.version != first.version) refuse("stepcast's version");
+    if (one.build != build_id())
+      throw InputError(
+          fmt::format("{}: another build of stepcast ran this shard; merge with that build, or run it again",
+                      one.folder.string()));
     if (file_name(one.scenario) != file_name(first.scenario)) refuse("the scenario");
     if (one.settings != first.settings) refuse("--set");
     if (one.draws != first.draws) refuse("--draws");
@@ -76,12 +82,26 @@ std::vector<ShardRun> read_shards(const std::vector<std::string>& folders) {
   return shards;
 }
 
+/// The results of a merge remove what an earlier run left in their folder, such as shard.json.
+void check_output(const fs::path& output, const std::vector<ShardRun>& shards) {
+  for (const ShardRun& shard : shards) {
+    std::error_code error;
+    if (fs::equivalent(output, shard.folder, error))
+      throw InputError(
+          fmt::format("{}: expected another folder for the results than those of the shards; name "
+                      "one with -o",
+                      output.string()));
+  }
+}
+
 void merge(const MergeOptions& options) {
   const SignalGuard guard;
   const std::vector<ShardRun> shards = read_shards(options.folders);
   const ShardRun& first = shards.front();
   const std::vector<Assignment> settings = parse_assignments(first.settings);
   Scenario scenario = read_scenario(options.scenario.empty() ? first.scenario : options.scenario, settings);
+  const fs::path folder = results_folder(options.output, scenario.name);
+  check_output(folder, shards);
   for (const std::string& line : leave_out_lost_figures(scenario)) fmt::print("{}\n", line);
 
   Library library;
@@ -90,7 +110,7 @@ void merge(const MergeOptions& options) {
   Manifest manifest = manifest_of(prepared.scenario, library, first.settings);
   manifest.seed = checked.largest.seed;
   for (const ShardRun& shard : shards) check_same_inputs(shard, manifest);
-  std::vector<std::filesystem::path> journals;
+  std::vector<fs::path> journals;
   for (const ShardRun& shard : shards) journals.push_back(shard.folder / "simulations.jsonl");
   const ForecastOptions wanted{
       .draws = prepared.draws,
@@ -101,7 +121,6 @@ void merge(const MergeOptions& options) {
       .inspect = published_check(scenario),
   };
   Simulations all = collected(prepared.scenario, merged_journals(journals), wanted);
-  const std::filesystem::path folder = results_folder(options.output, scenario.name);
   check_writable(folder);
   const FolderLock lock(folder);
   const std::size_t failed = all.failed.size();
@@ -135,8 +154,6 @@ void add_merge(Command app) {
 }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr Seconds kLeastWork{60};  // of a task: starting one takes Slurm seconds
 

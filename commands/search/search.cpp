@@ -50,9 +50,9 @@ TrialOptions trial_options_of(const SearchCommand& command, const SearchOptions&
 std::map<std::string, Row> known_rows(const std::filesystem::path& folder, const std::string& fingerprint,
                                       const SearchCommand& command, const SearchedScenario& searched) {
   const auto fingerprint_file = folder / "search.sha256", file = folder / "search.csv";
-  const bool same = holds_fingerprint(fingerprint_file, fingerprint);
   std::error_code error;
-  if (command.resume && same && std::filesystem::exists(file, error)) return read_search_csv(file, searched);
+  if (may_resume(fingerprint_file, fingerprint, command.resume) && std::filesystem::exists(file, error))
+    return read_search_csv(file, searched);
   std::filesystem::remove(file, error);
   write_fingerprint(fingerprint_file, fingerprint);
   return {};

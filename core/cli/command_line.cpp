@@ -23,6 +23,8 @@ namespace stepcast {
 
 namespace {
 
+constexpr const char* kOutput = "standard output";
+
 using JsonTable = std::pair<std::string, std::vector<std::string>>;
 
 std::vector<JsonTable>& json_tables() {
@@ -85,8 +87,7 @@ void CommandOutput::write(const std::string& text) const {
   while (written < text.size()) {
     const ssize_t count = ::write(output, text.data() + written, text.size() - written);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0)
-      throw InputError("standard output: cannot write: " + std::generic_category().message(errno));
+    if (count < 0) throw_unwritable(kOutput, "cannot write", errno);
     written += static_cast<std::size_t>(count);
   }
 }
@@ -321,12 +322,33 @@ CommandLine::CommandLine(const std::string& program, const std::string& version,
 
 CommandLine::~CommandLine() = default;
 
+namespace {
+
+/// Runs the command. Standard output is buffered, so only its last flush tells whether all was written.
+ExitCode parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {  // or --help, which CLI11 prints here
+    std::ostringstream help;
+    if (app.exit(error, help) != 0) return ExitCode::bad_input;
+    std::fputs(help.str().c_str(), stdout);
+  }
+  if (std::fflush(stdout) != 0) throw_unwritable(kOutput, "cannot write", errno);
+  if (std::ferror(stdout) != 0)  // of an earlier flush, whose reason is not known any more
+    throw DiskFull(std::string(kOutput) + ": not all of it could be written");
+  return ExitCode::done;
+}
+
+}  // namespace
+
 int CommandLine::run(int argc, const char* const* argv) {
   try {
-    app_->parse(argc, argv);
-    return static_cast<int>(ExitCode::done);
-  } catch (const CLI::ParseError& error) {
-    return static_cast<int>(app_->exit(error) == 0 ? ExitCode::done : ExitCode::bad_input);
+    try {
+      return static_cast<int>(parse(*app_, argc, argv));
+    } catch (const std::system_error& error) {
+      if (std::ferror(stdout) != 0) throw_unwritable(kOutput, "cannot write", error.code().value());
+      throw;
+    }
   } catch (const std::exception& error) {
     return report_failure(app_->get_name(), error);
   }

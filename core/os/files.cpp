@@ -30,17 +30,17 @@ const std::string& standard_input() {
   return text;
 }
 
-namespace {
-
 namespace fs = std::filesystem;
 
-/// @throws DiskFull or InputError, by errno's value `error`: "FILE: `what`: REASON"
-[[noreturn]] void throw_unwritable(const fs::path& file, const char* what, int error) {
+void throw_unwritable(const fs::path& file, const char* what, int error) {
   const std::string line =
       fmt::format("{}: {}: {}", file.string(), what, std::generic_category().message(error));
   if (error == ENOSPC || error == EDQUOT) throw DiskFull(line);
+  if (is_shortage(error)) throw LimitError(line);
   throw InputError(line);
 }
+
+namespace {
 
 /// An open file that is closed when it leaves the scope.
 class File {
@@ -137,6 +137,11 @@ void append_line(const fs::path& file, std::string_view line) {
   throw_unwritable(file, "cannot write", error);
 }
 
+void flush_file(const fs::path& file) {
+  File out(file, O_WRONLY);
+  if (!out.is_open() || !out.sync()) throw_unwritable(file, "cannot write", errno);
+}
+
 void check_writable(const fs::path& folder) {
   try {
     fs::create_directories(folder);
@@ -153,10 +158,7 @@ std::string read_file(const fs::path& file) {
   if (fs::is_character_file(file, error))  // /dev/zero never ends
     throw InputError(fmt::format("{}: cannot read: is a device, not a file", file.string()));
   std::ifstream in(file, std::ios::binary);
-  if (folder || !in) {
-    throw InputError(fmt::format("{}: cannot read: {}", file.string(),
-                                 std::generic_category().message(folder ? EISDIR : errno)));
-  }
+  if (folder || !in) throw_unwritable(file, "cannot read", folder ? EISDIR : errno);
   std::ostringstream text;
   text << in.rdbuf();
   return std::move(text).str();

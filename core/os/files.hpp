@@ -21,6 +21,10 @@ struct DiskFull : LimitError {
   using LimitError::LimitError;
 };
 
+/// Throws for a failed write, by errno's value `error`: "FILE: WHAT: REASON".
+/// @throws DiskFull; LimitError for another shortage; InputError for all else
+[[noreturn]] void throw_unwritable(const std::filesystem::path& file, const char* what, int error);
+
 /// Writes `text` to a temporary file of the same folder, syncs it and renames it to `file`. Readers see the
 /// old text or the new one, never a part. After an error the old file is untouched and no temporary file
 /// remains.
@@ -36,6 +40,10 @@ void replace_file(const std::filesystem::path& temporary, const std::filesystem:
 /// when a sweep is interrupted, and a line that does not fit on the disk leaves no part of itself.
 /// @throws DiskFull; InputError `FILE: cannot write: REASON`
 void append_line(const std::filesystem::path& file, std::string_view line);
+
+/// Puts what was appended to `file` on the disk itself, so that it survives a power cut.
+/// @throws DiskFull; InputError `FILE: cannot write: REASON`
+void flush_file(const std::filesystem::path& file);
 
 /// Creates `folder` with its parents and proves that a file can be written there, before any work is done.
 /// @throws DiskFull; InputError `DIR: cannot write here: REASON`

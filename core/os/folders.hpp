@@ -1,12 +1,7 @@
 #pragma once
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <string>
-#include <system_error>
-
-#include "core/error.hpp"
 
 namespace stepcast {
 
@@ -32,25 +27,23 @@ class FolderLock {
 /// The folder for results of a scenario: `output` if -o names one, else results/`name`.
 std::filesystem::path results_folder(const std::string& output, const std::string& name);
 
-/// An empty folder for temporary files. Its destructor removes it with all that it holds.
+/// An empty folder for temporary files. Its destructor removes it with all that it holds. If a signal kills
+/// the process, the next WorkFolder of the same user in the same parent does: the file FOLDER/.owner is
+/// locked (flock) for as long as the process runs.
 class WorkFolder {
  public:
-  /// @throws InputError if the system's folder for temporary files is not writable
-  WorkFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "stepcast-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw InputError("cannot create a temporary folder like " + name);
-    path_ = name;
-  }
+  /// In the system's folder for temporary files, or in `parent`.
+  /// @throws DiskFull; InputError `PARENT: cannot make a folder here: REASON`
+  WorkFolder();
+  explicit WorkFolder(const std::filesystem::path& parent);
   WorkFolder(const WorkFolder&) = delete;
   WorkFolder& operator=(const WorkFolder&) = delete;
-  ~WorkFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~WorkFolder();
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
+  int owner_ = -1;
 };
 
 }  // namespace stepcast

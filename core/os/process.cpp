@@ -99,12 +99,15 @@ SignalGuard::SignalGuard() {
   if (guards++ == 0) seen = 0;
   sigaction(SIGINT, &action, &old_int_);
   sigaction(SIGTERM, &action, &old_term_);
+  sigaction(SIGHUP, &action, &old_hup_);
+  if (old_hup_.sa_handler == SIG_IGN) sigaction(SIGHUP, &old_hup_, nullptr);
 }
 
 SignalGuard::~SignalGuard() {
   --guards;
   sigaction(SIGINT, &old_int_, nullptr);
   sigaction(SIGTERM, &old_term_, nullptr);
+  sigaction(SIGHUP, &old_hup_, nullptr);
 }
 
 bool SignalGuard::interrupted() {

@@ -22,8 +22,8 @@ struct FinishedChild {
 /// @throws std::system_error if the program exists but cannot be started
 FinishedChild run_child(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
 
-/// Catches SIGINT and SIGTERM during its lifetime. Guards may be nested; a signal is remembered until the
-/// outermost guard ends.
+/// Catches SIGINT, SIGTERM and, unless nohup ignores it, SIGHUP during its lifetime. Guards may be nested; a
+/// signal is remembered until the outermost guard ends.
 class SignalGuard {
  public:
   SignalGuard();
@@ -37,6 +37,7 @@ class SignalGuard {
  private:
   struct sigaction old_int_ {};
   struct sigaction old_term_ {};
+  struct sigaction old_hup_ {};
 };
 
 }  // namespace stepcast

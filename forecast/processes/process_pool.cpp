@@ -82,12 +82,12 @@ using PoolTask = std::function<std::string(std::size_t task)>;
 std::string outcome_of(const PoolTask& work, std::size_t task) {
   try {
     return framed(End::done, work(task));
-  } catch (const InputError& error) {
-    return framed(End::input_error, error.what());
-  } catch (const LimitError& error) {
-    return framed(End::over_limit, error.what());
   } catch (const std::exception& error) {
-    return framed(End::fault, error.what());
+    const ExitCode code = exit_code_of(error);
+    const End end = code == ExitCode::bad_input    ? End::input_error
+                    : code == ExitCode::over_limit ? End::over_limit
+                                                   : End::fault;
+    return framed(end, error_text(error));
   }
 }
 
@@ -119,8 +119,7 @@ std::optional<std::size_t> received_task(int socket) {
                             pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a grandchild is killed too when its parent is killed
   if (getppid() != parent) _exit(1);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
+  for (const int one : {SIGINT, SIGTERM, SIGHUP}) signal(one, SIG_DFL);
   for (std::optional<std::size_t> task = first; task; task = received_task(socket)) {
     if (!send_all(socket, outcome_of(work, *task))) _exit(1);
     if (used_up != nullptr && used_up()) break;

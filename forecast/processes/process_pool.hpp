@@ -37,7 +37,7 @@ using Task = std::function<std::string()>;
 /// @param meanwhile  called several times a second; may be empty, and may throw
 /// @throws InputError, LimitError, std::runtime_error  the exception of a task (other types become
 ///         std::runtime_error), after all other children are stopped
-/// @throws Interrupted  after SIGINT or SIGTERM
+/// @throws Interrupted  after SIGINT, SIGTERM or SIGHUP
 void run_tasks(const std::vector<Task>& tasks, int processes,
                const std::function<void(std::size_t task, const std::string& text)>& done,
                const std::function<void()>& meanwhile = {});
@@ -64,7 +64,7 @@ struct SharedProcesses {
 /// more than a small simulation. A process gets its next task when it has finished one. The failure of a task
 /// ends no other task: `done` receives it as a result. A task whose process dies is tried once more in a
 /// process of its own, so that it does not suffer from the tasks before it.
-/// @throws Interrupted  after SIGINT or SIGTERM
+/// @throws Interrupted  after SIGINT, SIGTERM or SIGHUP
 void run_shared(std::size_t count, const std::function<std::string(std::size_t task)>& work,
                 const SharedProcesses& processes,
                 const std::function<void(std::size_t task, const TaskResult& result)>& done);

@@ -84,7 +84,7 @@ void write_shard(const std::filesystem::path& folder, const ShardRun& shard) {
   Json inputs = Json::array();
   for (const InputFile& input : shard.inputs)
     inputs.push_back({{"role", input.role}, {"path", input.path}, {"sha256", input.sha256}});
-  const Json json = {{"version", shard.version},   {"scenario", shard.scenario},
+  const Json json = {{"build", shard.build},       {"scenario", shard.scenario},
                      {"settings", shard.settings}, {"draws", shard.draws},
                      {"shard", shard.shard},       {"shards", shard.shards},
                      {"inputs", inputs},           {"results_only", shard.results_only}};
@@ -111,7 +111,7 @@ ShardRun read_shard_folder(const std::filesystem::path& folder) {
   try {
     const Json json = Json::parse(read_file(file));
     ShardRun shard{.folder = folder,
-                   .version = json.at("version"),
+                   .build = json.at("build"),
                    .scenario = json.at("scenario"),
                    .settings = json.at("settings").get<std::vector<std::string>>(),
                    .draws = count_of(json, "draws", 0, kMostDraws, file),

@@ -43,8 +43,8 @@ Manifest read_manifest(std::string_view text, const std::string& file_name);
 /// The description of a shard's run in its folder's shard.json. The simulations are in simulations.jsonl.
 struct ShardRun {
   std::filesystem::path folder = {};
-  std::string version = {},
-              scenario = {};               ///< of stepcast; path of the scenario's file, as the user wrote it
+  std::string build = {},
+              scenario = {};  ///< of stepcast (build_id); path of the scenario's file, as the user wrote it
   std::vector<std::string> settings = {};  ///< `--set`
   int draws = 1;                           ///< `--draws`; 0: as many as the assumptions need
   int shard = 0, shards = 1;

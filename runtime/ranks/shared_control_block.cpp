@@ -26,9 +26,15 @@ constexpr std::size_t kHeader = (sizeof(ControlHeader) + 4095) / 4096 * 4096;
 void* mapped(const std::filesystem::path& file, int flags, std::size_t bytes) {
   const int descriptor = ::open(file.c_str(), flags | O_CLOEXEC, 0600);
   if (descriptor < 0) throw std::system_error(errno, std::generic_category(), file.string());
-  if ((flags & O_CREAT) != 0 && ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) {
-    close(descriptor);
-    throw std::system_error(errno, std::generic_category(), file.string());
+  if ((flags & O_CREAT) != 0) {
+    // Where shared memory is full, a first access to the header would be a bus error. Few rings are ever
+    // used.
+    int error = posix_fallocate(descriptor, 0, kHeader);
+    if (error == 0 && ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) error = errno;
+    if (error != 0) {
+      close(descriptor);
+      throw std::system_error(error, std::generic_category(), file.string());
+    }
   }
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   close(descriptor);

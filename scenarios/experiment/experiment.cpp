@@ -87,6 +87,8 @@ void read_platform_and_device(const YamlValue& value, Library& library, Experime
   const YamlValue tree = is_name(value) ? YamlValue(library.tree(value, "platforms"), "platform") : value;
   experiment.platform = read_platform(tree);
   experiment.device = library.device(tree.any_map().at("device"));
+  experiment.platform.device_peak = experiment.device.peak;
+  experiment.platform.device_memory = experiment.device.memory;
 }
 
 void multiply(Link& link, double factor) {

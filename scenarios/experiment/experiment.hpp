@@ -34,7 +34,7 @@ struct Experiment {
   Plan plan;
   Noise noise;
   Fidelity fidelity = Fidelity::automatic;
-  LinkSharing link_sharing = LinkSharing::max_min;
+  LinkSharing link_sharing = LinkSharing::automatic;
   Folding fold = Folding::automatic;
   std::uint64_t seed = 1;
   int steps = 1;

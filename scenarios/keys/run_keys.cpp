@@ -110,7 +110,7 @@ const Keys& simulation_keys() {
                                  "form"),
                          {"fold", "name or boolean", "automatic, on, off", "automatic",
                           "whether one simulated program stands for all workers that are equal"},
-                         {"sharing", "name", "max_min, simgrid", "max_min",
+                         {"sharing", "name", "automatic, max_min, simgrid", "automatic",
                           "solver that shares links among messages: stepcast's own, or SimGrid's, which is "
                           "the reference and slower"}};
   return keys;

@@ -57,19 +57,26 @@ int groups_in(const Platform& platform, const Plan& plan, const Communicator& co
   return count;
 }
 
-/// The first group, which stands for all groups of the communicator.
-std::optional<NcclRanks> group_of(const Platform& platform, const Plan& plan,
-                                  const Communicator& communicator) {
+/// The first group, which stands for all groups of the communicator, once for each different list of devices
+/// that it has on a node; none if its nodes have unequal numbers of ranks.
+std::vector<NcclRanks> nodes_of_group(const Platform& platform, const Plan& plan,
+                                      const Communicator& communicator) {
   std::map<int, std::vector<int>> devices;  // by node
   for (const int endpoint : endpoints_of(platform, plan, communicator, 0))
     devices[platform.node_of(endpoint)].push_back(endpoint % platform.devices_per_node);
-  if (devices.empty()) return std::nullopt;
-  const auto& [node, first] = *devices.begin();
-  for (const auto& one : devices) {
-    const std::set<int> distinct(one.second.begin(), one.second.end());
-    if (one.second.size() != first.size() || distinct.size() != first.size()) return std::nullopt;
+  std::map<std::vector<int>, NcclRanks> nodes;  // by devices
+  for (const auto& [node, of_node] : devices) {
+    const std::set<int> distinct(of_node.begin(), of_node.end());
+    const std::size_t size = devices.begin()->second.size();
+    if (of_node.size() != size || distinct.size() != size) return {};
+    const auto [ranks, is_new] = nodes.try_emplace(of_node);
+    if (is_new)
+      ranks->second = {static_cast<int>(devices.size()), of_node,
+                       groups_in(platform, plan, communicator, node)};
   }
-  return NcclRanks{static_cast<int>(devices.size()), first, groups_in(platform, plan, communicator, node)};
+  std::vector<NcclRanks> list;
+  for (const auto& [of_node, ranks] : nodes) list.push_back(ranks);
+  return list;
 }
 
 }  // namespace
@@ -86,16 +93,19 @@ std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collect
     if (asked.algorithm == Algorithm::ring) software.trees = software.nvls = false;
   }
   const Communicator& communicator = communicator_of(plan, collective);
-  const auto group = group_of(platform, plan, communicator);
-  if (!group) return std::nullopt;
   Bytes size = collective.buffer.size;
   if (operation == NcclOperation::all_to_all) size.value /= communicator.size;  // nccl-tests: one rank's data
-  NcclChannels channels = nccl_channels(platform, *group);
-  for (BytesPerSecond* rate :
-       {&channels.rings, &channels.port, &channels.network, &channels.nic, &channels.host_copy})
-    *rate = simulation.bandwidths.common_factor() * *rate;
-  channels.latency_factor = simulation.latency_factor;
-  return nccl_time(software, channels, *operation, size);
+  std::optional<NcclTime> slowest;  // the node that all others wait for
+  for (const NcclRanks& ranks : nodes_of_group(platform, plan, communicator)) {
+    NcclChannels channels = nccl_channels(platform, ranks);
+    for (BytesPerSecond* rate :
+         {&channels.rings, &channels.port, &channels.network, &channels.nic, &channels.host_copy})
+      *rate = simulation.bandwidths.common_factor() * *rate;
+    channels.latency_factor = simulation.latency_factor;
+    const NcclTime time = nccl_time(software, channels, *operation, size);
+    if (!slowest || slowest->time < time.time) slowest = time;
+  }
+  return slowest;
 }
 
 Algorithm schedule_algorithm(const NcclTime& time) {
@@ -180,7 +190,7 @@ CollectiveLoad CollectiveSchedules::load() const {
     const Bytes size = collective.buffer.size;
     load.collectives.push_back({one.schedule.get(), &patterns_.pattern(one.pattern), size,
                                 collective.communicator, CollectiveId(i), one.seconds,
-                                patterns_.latency(one.pattern, size)});
+                                patterns_.latency(one.pattern, size), one.known});
   }
   return load;
 }

@@ -44,7 +44,7 @@ LinkOptions PlannedCollectives::link_options() const {
 }
 
 bool PlannedCollectives::may_be_inaccurate() const {
-  if (simulation().fidelity != Fidelity::automatic) return false;
+  if (simulation().fidelity != Fidelity::automatic || plan().asynchronous) return false;
   const bool rough_folding = folding_.accuracy == Accuracy::rough && simulation().fold == Folding::automatic;
   return fidelity_.accuracy == Accuracy::rough || rough_folding;
 }

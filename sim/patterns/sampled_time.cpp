@@ -1,9 +1,10 @@
+#include "sim/patterns/sampled_time.hpp"
+
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <cmath>
 
 #include "sim/patterns/message_simulation.hpp"
-#include "sim/patterns/pattern.hpp"
 
 namespace stepcast {
 namespace {
@@ -29,30 +30,6 @@ Schedule shortened(const Schedule& schedule, int rounds) {
   return shorter;
 }
 
-/// Simulated duration of all messages of a schedule [s]; nothing if the simulation needs more than
-/// `work_left`.
-std::optional<double> simulated_seconds(const Schedule& schedule, const Pattern& pattern, Bytes buffer,
-                                        const LinkBandwidths& bandwidths, double& work_left) {
-  const Placement& placement = pattern.placement;
-  if (message_count(schedule) > work_left) return std::nullopt;
-  Engine engine({});
-  MaxMinSharing links(engine, bandwidths.size(), [&](int link) { return bandwidths[link]; });
-  links.limit_work(static_cast<std::int64_t>(work_left));
-  MessagePattern messages(schedule, placement);
-  keep_narrowest_links(std::array{&messages}, bandwidths);
-  leave_out_unshared_links(std::array{&messages}, bandwidths);
-  MessageNetwork network(engine, &links);
-  double end = 0;
-  network.simulate(messages, buffer, [&] { end = engine.now(); });
-  try {
-    engine.run();
-  } catch (const MaxMinSharing::TooMuchWork&) {
-    return std::nullopt;
-  }
-  work_left -= static_cast<double>(links.work());
-  return end;
-}
-
 }  // namespace
 
 double sampled_messages(const Schedule& schedule) {
@@ -60,8 +37,39 @@ double sampled_messages(const Schedule& schedule) {
   return message_count(longest <= rounds ? schedule : shortened(schedule, rounds));
 }
 
-std::optional<SampledTime> sampled_time(const Pattern& pattern, Bytes buffer,
-                                        const LinkBandwidths& bandwidths, double max_work) {
+Sampling::Sampling(const LinkBandwidths& bandwidths, LinkSharing sharing)
+    : bandwidths_(bandwidths),
+      engine_(sharing == LinkSharing::simgrid ? FlowLinks{bandwidths}
+                                              : FlowLinks{std::vector<BytesPerSecond>{}}) {
+  if (sharing != LinkSharing::simgrid)
+    links_.emplace(engine_, bandwidths.size(), [this](int link) { return bandwidths_[link]; });
+}
+
+std::optional<double> Sampling::simulated_seconds(const Schedule& schedule, const Pattern& pattern,
+                                                  Bytes buffer, double& work_left) {
+  const double count = message_count(schedule);
+  if (count > work_left) return std::nullopt;
+  MessagePattern messages(schedule, pattern.placement);
+  const std::int64_t before = links_ ? links_->work() : 0;
+  if (links_) {
+    keep_narrowest_links(std::array{&messages}, bandwidths_);
+    leave_out_unshared_links(std::array{&messages}, bandwidths_);
+    links_->limit_work(before + static_cast<std::int64_t>(work_left));
+  }
+  MessageNetwork network(engine_, links_ ? &*links_ : nullptr);
+  const double start = engine_.now();
+  double end = start;
+  network.simulate(messages, buffer, [&] { end = engine_.now(); });
+  try {
+    engine_.run();
+  } catch (const MaxMinSharing::TooMuchWork&) {
+    return std::nullopt;
+  }
+  work_left -= links_ ? static_cast<double>(links_->work() - before) : count;
+  return end - start;
+}
+
+std::optional<SampledTime> Sampling::time(const Pattern& pattern, Bytes buffer, double max_work) {
   SampledTime sampled;
   bool settled = false;
   double work_left = max_work;
@@ -70,7 +78,7 @@ std::optional<SampledTime> sampled_time(const Pattern& pattern, Bytes buffer,
   for (int rounds = longest <= 4 * kFirstRounds ? longest : kFirstRounds;; rounds *= 2) {
     const bool all = 2 * rounds > longest;
     const Schedule schedule = all ? *pattern.schedule : shortened(*pattern.schedule, rounds);
-    const auto simulated = simulated_seconds(schedule, pattern, buffer, bandwidths, work_left);
+    const auto simulated = simulated_seconds(schedule, pattern, buffer, work_left);
     if (!simulated) return settled ? std::optional(sampled) : std::nullopt;
     const double total = *simulated;
     sampled.messages += message_count(schedule);

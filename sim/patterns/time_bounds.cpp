@@ -299,10 +299,7 @@ double lower_bound_seconds(const Pattern& pattern, Bytes buffer, const LinkBandw
   const Groups groups = groups_of(*pattern.schedule);
   if (groups.count > 1 || !all_ranks_take_part(*pattern.schedule))
     return lower_bound_of_groups(pattern, buffer, bandwidths, groups);
-  // Many ranks on unmodified links are assumed to proceed nearly in lock step, as choose_fidelity assumes.
-  const bool likely =
-      bandwidths.scaled_evenly() && sampled_messages(*pattern.schedule) > kCheapSampleMessages;
-  if (likely || in_lock_step(pattern, bandwidths))
+  if (in_lock_step(pattern, bandwidths))
     return uncontended_seconds(pattern.phases, pattern.placement, buffer);
   return std::max(least_seconds(pattern, buffer), lower_bound_by_links(pattern, buffer, bandwidths));
 }

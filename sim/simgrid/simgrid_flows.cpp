@@ -6,8 +6,10 @@
 #include <string>
 
 namespace stepcast {
-/// SimGrid's clock, which a new engine does not set back. It is a private static member of SimGrid 3.32's
-/// EngineImpl, so it is named by its symbol.
+/// SimGrid's clock, which a new engine does not set back; dates after a clock that went on would be rounded
+/// differently. It is a private static member of SimGrid 3.32's EngineImpl, so it is named by its symbol. No
+/// public call sets it: Engine::run_until refuses a past date, an event of a profile in the past ends the run
+/// without an effect, and a Model cannot ask for a negative time.
 extern double simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
 
 namespace sg4 = simgrid::s4u;

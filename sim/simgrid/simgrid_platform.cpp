@@ -10,12 +10,11 @@
 #include <string>
 #include <unordered_map>
 
+#include "sim/simgrid/simgrid_host.hpp"
+
 namespace stepcast {
 namespace sg4 = simgrid::s4u;
 namespace routing = simgrid::kernel::routing;
-
-/// stepcast takes the times of layers from traces, so SimGrid computes nothing on the hosts.
-constexpr double kAnySpeed = 1;
 
 /// A zone that computes its routes.
 class ComputedZone : public routing::NetZoneImpl {
@@ -36,11 +35,7 @@ class FabricZone : public ComputedZone {
   void get_local_route(const routing::NetPoint* from, const routing::NetPoint* to, routing::Route* into,
                        double*) override;
   void add_links(const std::vector<int>& ids, routing::Route& into);
-  void add_route(int from, int to, routing::Route& into) {
-    route_.clear();
-    topology().route(from, to, route_);
-    add_links(route_, into);
-  }
+  void add_links_between(int from, int to, routing::Route& into);
   const Topology& topology() const { return std::get<LinkBandwidths>(links_).topology(); }
   bool has_endpoints() const { return std::holds_alternative<LinkBandwidths>(links_); }
   sg4::Host* host(int endpoint);
@@ -55,6 +50,8 @@ class FabricZone : public ComputedZone {
   FlowLinks links_;
   double units_per_byte_;
   std::vector<int> route_;
+  /// Routes of a platform with dead links: a search for each message would take too long.
+  std::map<std::pair<int, int>, std::vector<int>> detours_;
   std::map<std::string, NodeZone*, std::less<>> zones_;
   std::unordered_map<int, simgrid::kernel::resource::StandardLinkImpl*> made_;
   std::unordered_map<int, sg4::Host*> hosts_;
@@ -75,7 +72,7 @@ class NodeZone : public ComputedZone {
   void get_local_route(const routing::NetPoint* from, const routing::NetPoint* to, routing::Route* into,
                        double*) override {
     if (from != gateway) fabric_.source = endpoints.at(from);
-    if (to != gateway) fabric_.add_route(fabric_.source, endpoints.at(to), *into);
+    if (to != gateway) fabric_.add_links_between(fabric_.source, endpoints.at(to), *into);
   }
 
   routing::NetPoint* gateway;
@@ -94,6 +91,14 @@ void FabricZone::get_local_route(const routing::NetPoint* from, const routing::N
 
 void FabricZone::add_links(const std::vector<int>& ids, routing::Route& into) {
   for (const int id : ids) into.link_list_.push_back(link(id));
+}
+
+void FabricZone::add_links_between(int from, int to, routing::Route& into) {
+  const bool keeps = topology().has_dead_links();
+  std::vector<int>& route = keeps ? detours_[{from, to}] : route_;
+  if (!keeps) route.clear();
+  if (route.empty()) topology().route(from, to, route);
+  add_links(route, into);
 }
 
 simgrid::kernel::resource::StandardLinkImpl* FabricZone::link(int id) {
@@ -124,10 +129,15 @@ NodeZone& FabricZone::zone_of(const std::string& name) {
 sg4::Host* FabricZone::host(int endpoint) {
   sg4::Host*& made = hosts_[endpoint];
   if (made != nullptr) return made;
-  const std::string name = topology().endpoint_name(endpoint);
-  NodeZone& zone = zone_of(name.substr(0, name.find('.')));
-  made = zone.get_iface()->create_host(name, kAnySpeed)->seal();
-  zone.endpoints[made->get_netpoint()] = endpoint;
+  const SimGridHost host = simgrid_host(std::get<LinkBandwidths>(links_).platform(), topology(), endpoint);
+  NodeZone& zone = zone_of(host.name.substr(0, host.name.find('.')));
+  made = zone.get_iface()->create_host(host.name, host.flops_per_second);
+  for (const auto& [name, value] : host.properties) made->set_property(name, value);
+  if (!host.disk.empty()) {
+    const double bandwidth = units_per_byte_ * host.disk_bandwidth.value;
+    made->create_disk(host.disk, bandwidth, bandwidth);
+  }
+  zone.endpoints[made->seal()->get_netpoint()] = endpoint;
   return made;
 }
 
@@ -143,8 +153,8 @@ std::pair<sg4::Host*, sg4::Host*> SimGridPlatform::hosts(const FlowRoute& route)
   // stands for a whole collective has no two hosts, so two hosts of the fabric lend it theirs. (The parallel
   // tasks of the host model L07 take several hosts, but another sharing.)
   if (lending_from_ == nullptr) {
-    lending_from_ = fabric_->get_iface()->create_host("collective.from", kAnySpeed)->seal();
-    lending_to_ = fabric_->get_iface()->create_host("collective.to", kAnySpeed)->seal();
+    lending_from_ = fabric_->get_iface()->create_host("collective.from", 1.0)->seal();
+    lending_to_ = fabric_->get_iface()->create_host("collective.to", 1.0)->seal();
   }
   fabric_->given = std::get<std::vector<int>>(route);
   return {lending_from_, lending_to_};

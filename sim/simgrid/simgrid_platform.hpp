@@ -27,9 +27,9 @@ using FlowLinks = std::variant<LinkBandwidths, std::vector<BytesPerSecond>>;
 class FabricZone;
 
 /// A platform in SimGrid: a zone for the fabric, in it a zone for each node with a host for each device and
-/// for the CPU, and a zone with a host for the storage. Links and hosts have the names of Topology; links
-/// have the latencies of the platform, of which SimGrid's routes take no notice: callers wait for the latency
-/// before they start a flow.
+/// for the CPU, and a zone with a host for the storage (SimGridHost says what hosts have). Links and hosts
+/// have the names of Topology; links have the latencies of the platform, of which SimGrid's routes take no
+/// notice: callers wait for the latency before they start a flow.
 ///
 /// Zones store no routes: they ask Topology::route for each pair of hosts. Zones, hosts and links are made
 /// when the first flow needs them, so that a run pays only for what it uses. A process can have one object at

@@ -139,10 +139,12 @@ int training_members(const Plan& plan) {
   return members;
 }
 
-std::string link_sharing(const SimNetwork::Started& started, std::int64_t bottleneck) {
+std::string link_sharing(const SimNetwork::Started& started, LinkSharing of_samples,
+                         std::int64_t bottleneck) {
+  const bool sampled = started.sampled > 0, by_simgrid = of_samples == LinkSharing::simgrid;
   std::vector<std::string> names;
-  if (started.simgrid > 0) names.emplace_back("SimGrid");
-  if (started.built_in > 0 || started.sampled > 0) names.emplace_back("max-min");  // as sampled_time
+  if (started.simgrid > 0 || (sampled && by_simgrid)) names.emplace_back("SimGrid");
+  if (started.built_in > 0 || (sampled && !by_simgrid)) names.emplace_back("max-min");
   if (bottleneck > 0) names.emplace_back("bottleneck");
   if (started.modelled > 0) names.emplace_back("closed form");
   return fmt::format("{}", fmt::join(names, ", "));
@@ -164,7 +166,8 @@ void describe_communication(const SimWorld& world, SimulationResult& result) {
   const PlannedCollectives& collectives = world.collectives;
   result.fidelity = collectives.fidelity().used();
   result.folding = collectives.folding();
-  result.link_sharing = link_sharing(world.network.started(), world.messages.shared_flows());
+  result.link_sharing = link_sharing(world.network.started(), collectives.fidelity().link_sharing,
+                                     world.messages.shared_flows());
   result.algorithms = collectives.schedules().algorithm_names();
   result.automatic = collectives.schedules().automatic_choices();
   result.flows = world.network.flows() + world.messages.shared_flows();
@@ -245,7 +248,8 @@ CheapRun cheap_run(const Simulation& simulation, const CollectiveSchedules& sche
   CheapRun run{run_programs(simulation, collectives, collectives.link_options())};
   // A run that learns changes the values in memory, so it cannot be repeated.
   if (!collectives.may_be_inaccurate() || !simulation.memories.empty()) return run;
-  run.close = contention_share(simulation, collectives, run.result) <= kCloseEnough;
+  run.close = !collectives.fidelity().may_be_short &&
+              contention_share(simulation, collectives, run.result) <= kCloseEnough;
   if (!run.close) return run;
   set_close(run.result.fidelity.accuracy);
   set_close(run.result.folding.accuracy);

@@ -119,6 +119,7 @@ void finish_plan(const Setting& setting, const TrainingOptions& training, const 
   plan.compute_slowdown = training.compute_slowdown;
   plan.load_slowdown = setting.load_slowdown;
   plan.load_data = setting.sample_size.value > 0;
+  plan.steps = setting.steps;
   plan.batch_per_worker = step.batch_per_worker;
   plan.samples_a_step = step.samples_a_step;
   plan.memory = step.memory;

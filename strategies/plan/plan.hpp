@@ -178,6 +178,7 @@ struct Plan {
   double load_slowdown = 1;     ///< factor on a worker's compute while its input loads; >= 1
   bool load_data = false;       ///< input comes from the platform's storage
   ModelPartition partition;
+  int steps = 1;    ///< of each training worker
   int devices = 1;  ///< devices in use, including those of servers
   int workers = 1;
   std::int64_t batch_per_worker = 1;  ///< samples per step of one replica

@@ -73,7 +73,7 @@ const std::vector<std::string>& fidelity_names() {
 }
 
 const std::vector<std::string>& link_sharing_names() {
-  static const std::vector<std::string> names{"max_min", "simgrid"};
+  static const std::vector<std::string> names{"automatic", "max_min", "simgrid"};
   return names;
 }
 

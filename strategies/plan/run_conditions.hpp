@@ -37,7 +37,7 @@ enum class Fidelity { automatic, message, fluid, coupled };
 const std::vector<std::string>& fidelity_names();  ///< in the order of Fidelity
 
 /// The solver of max-min sharing of links: stepcast's own, or SimGrid's, which is its reference.
-enum class LinkSharing { max_min, simgrid };
+enum class LinkSharing { automatic, max_min, simgrid };
 const std::vector<std::string>& link_sharing_names();  ///< in the order of LinkSharing
 
 /// Use of one program for all equal workers of a role. automatic: where that is exact, or where separate

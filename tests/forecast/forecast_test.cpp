@@ -5,6 +5,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <regex>
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
@@ -48,6 +49,16 @@ std::string text_of(const Simulations& all) {
       text += to_string(resource) + (": " + to_json_line({}, row)) + "\n";
   }
   return text;
+}
+
+/// The lines of a journal as if it had been written with this text, so that a test sees which ones are used.
+std::string rewritten(const std::string& text, const std::string& old, const std::string& now) {
+  std::string lines;
+  for (Row row : read_json_lines(std::regex_replace(text, std::regex(old), now), "j").rows) {
+    std::erase_if(row.cells, [](const auto& cell) { return cell.first == "checksum"; });
+    lines += journal_line("", row) + "\n";
+  }
+  return lines;
 }
 
 long lines_in(const std::filesystem::path& file) {
@@ -192,18 +203,14 @@ TEST_CASE("a journal keeps finished simulations, and a second run repeats none o
   const auto journal = folder.path() / "j.jsonl";
   const Simulations first = forecast_of(kTiny + kAssumed, 2, journal);
   CHECK(lines_in(journal) == 14);  // two points: three draws, three doubled resources, one without jitter
-  std::string text = read_file(journal);
+  const std::string text = read_file(journal);
   for (const char* what : {"| draw 2 | as it is\"", "| draw 0 | twice the bandwidth\"",
                            "| draw 0 | half the latency\"", "| draw 0 | without jitter\""})
     CHECK(text.find("\"simulation\":\"workers=3 " + std::string(what)) != std::string::npos);
   CHECK(text_of(forecast_of(kTiny + kAssumed, 1, journal)) == text_of(first));
   CHECK(read_file(journal) == text);
 
-  const std::string figure = "\"batch_per_worker\":64";
-  for (auto at = text.find(figure); at != std::string::npos; at = text.find(figure)) {
-    text.replace(at, figure.size(), "\"batch_per_worker\":65");
-  }
-  std::ofstream(journal) << text;
+  std::ofstream(journal) << rewritten(text, "\"batch_per_worker\":64", "\"batch_per_worker\":65");
   const Simulations tampered = forecast_of(kTiny + kAssumed, 1, journal);
   CHECK(tampered.rows[2][1].number("batch_per_worker") == 65);
   CHECK(tampered.doubled[0].at(Doubled::latency).number("batch_per_worker") == 65);
@@ -221,6 +228,33 @@ TEST_CASE("simulations that a torn journal lacks are repeated, and the journal i
     CHECK(lines_in(journal) == 14);
     CHECK(read_json_lines(read_file(journal), "j").rows.size() == 14);
   }
+}
+
+TEST_CASE("damaged lines of a journal are simulated again, and all others are kept", "[commands]") {
+  const TemporaryFolder folder;
+  const auto journal = folder.path() / "j.jsonl";
+  const Simulations whole = forecast_of(kTiny + kAssumed, 1, journal);
+  const std::string text =
+      rewritten(read_file(journal), "\"batch_per_worker\":64", "\"batch_per_worker\":65");
+  const auto second = text.find('\n') + 1, third = text.find('\n', second) + 1;
+  const std::string line = text.substr(second, third - second), step = "\"step_seconds\":[^,]*";
+  for (const std::string& damaged :
+       {std::string(200, '\0') + "\n", std::string("\x80garbage\n\n{}\n"), line.substr(0, 40) + "\n",
+        std::string(), std::regex_replace(line, std::regex(step), "\"step_seconds\":\"fast\""),
+        std::regex_replace(line, std::regex(step), "\"step_seconds\":1e308"),
+        rewritten(line, step, "\"step_seconds\":\"fast\""), rewritten(line, step, "\"step_seconds\":-5"),
+        rewritten(line, step, "\"step_seconds\":0.0")}) {
+    CAPTURE(damaged);
+    std::ofstream(journal) << text.substr(0, second) + damaged + text.substr(third);
+    const Simulations all = forecast_of(kTiny + kAssumed, 1, journal);
+    CHECK(all.rows[0][0].number("batch_per_worker") == 65);
+    CHECK(all.rows[0][1].number("batch_per_worker") == 64);  // simulated again
+    CHECK(all.rows[0][1].number("step_seconds") == whole.rows[0][1].number("step_seconds"));
+    CHECK(read_file(journal).starts_with(text.substr(0, second) + text.substr(third)));
+    CHECK(lines_in(journal) == 14);
+  }
+  std::ofstream(journal) << text.substr(0, second) + std::string(9, '\0') + "\n" + text.substr(third);
+  CHECK_THROWS_WITH(merged_journals({journal}), Catch::Matchers::Contains("j.jsonl:2:1: damaged or altered"));
 }
 
 TEST_CASE("the simulation gives the published figure at the calibrated value", "[commands]") {
@@ -264,16 +298,14 @@ TEST_CASE("a journal keeps calibrations, and a second run does not search again"
   const auto journal = folder.path() / "j.jsonl";
   const Simulations first = forecast_of(fed_in("60 ms"), 1, journal);
   CHECK(lines_in(journal) == 6);  // a calibration, a point, three doubled resources, one without jitter
-  std::string text = read_file(journal);
+  const std::string text = read_file(journal);
   const Simulations second = forecast_of(fed_in("60 ms"), 1, journal);
   CHECK(second.calibrated == first.calibrated);  // to the bit
   CHECK(second.reached == first.reached);
   CHECK(read_file(journal) == text);
 
-  const std::string key = "\"value_0\":";
-  const auto at = text.find(key) + key.size();
-  text.replace(at, text.find(',', at) - at, "7.5");
-  std::ofstream(journal) << text.substr(0, text.find('\n') + 1);
+  std::ofstream(journal) << rewritten(text.substr(0, text.find('\n') + 1), "\"value_0\":[^,]*",
+                                      "\"value_0\":7.5");
   CHECK(forecast_of(fed_in("60 ms"), 1, journal).calibrated == std::vector<std::vector<double>>{{7.5}});
 }
 
@@ -350,7 +382,11 @@ TEST_CASE("the journals of shards together are the simulations of a whole run", 
   CHECK(text_of(collected(scenario, merged_journals(journals), options)) == text_of(whole));
   CHECK_THROWS_WITH(collected(scenario, merged_journals({journals[0]}), options),
                     "1 of 2 points have no results in these shards: workers=3");
-  append_line(journals[0], R"({"simulation":"workers=3 | draw 0 | as it is","step_seconds":7.0})");
+  append_line(
+      journals[0],
+      journal_line(
+          "tiny", read_json_lines(R"({"simulation":"workers=3 | draw 0 | as it is","step_seconds":7.0})", "j")
+                      .rows.at(0)));
   CHECK_THROWS_WITH(merged_journals(journals),
                     Catch::Matchers::EndsWith("1.jsonl: \"workers=3 | draw 0 | as it "
                                               "is\" differs from its result in another shard"));

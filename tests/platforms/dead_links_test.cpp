@@ -77,11 +77,16 @@ TEST_CASE("inside a node a dead NVLink is replaced by PCIe, and a dead device li
   }
   Platform platform = platform_file("dgx1v");
   const Topology whole(platform);
+  LinkBandwidths bandwidths(platform);
+  bandwidths.multiply(0, 0.5);
   platform.dead_links = route_between(whole, 0, 1);
   REQUIRE(platform.dead_links.size() == 1);  // an NVLink
   const std::vector<int> around = route_between(Topology(platform), 0, 1);
   CHECK(around.size() >= 2);
   CHECK(whole.link_kind(around.front()) == "device - PCIe switch");
+  bandwidths.use_routes_of(platform);
+  CHECK(route_between(bandwidths.topology(), 0, 1) == around);
+  CHECK(bandwidths[0].value == 0.5 * whole.link(0).bandwidth.value);
 }
 
 TEST_CASE("a node without a live NIC is cut off, and one with a second NIC uses that",

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "platforms/platform_table.hpp"
 #include "routes.hpp"
@@ -47,6 +48,16 @@ double message_seconds(const Platform& platform, int from, int to, double bytes)
 }
 
 }  // namespace
+
+TEST_CASE("every link of every platform has a name of its own", "[platforms]") {
+  for (const auto& file : platform_files()) {
+    CAPTURE(file.stem());
+    const Topology topology(platform_file(file.stem()));
+    std::set<std::string> names;
+    for (int id = 0; id < topology.link_count(); ++id) names.insert(topology.dotted_link_name(id));
+    CHECK(static_cast<int>(names.size()) == topology.link_count());
+  }
+}
 
 TEST_CASE("every platform file can be read, and its routes are connected", "[platforms]") {
   CHECK(platform_files().size() >= 17);

@@ -157,7 +157,8 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
 
 /// Writes the error for the launcher, and ends all ranks. An agent's launcher does that itself.
 void report_error(const Options& options, int rank, const char* kind, const std::exception& error) {
-  std::ofstream(fmt::format("{}/rank-{}.error", options.folder, rank)) << kind << " " << error.what() << "\n";
+  std::ofstream(fmt::format("{}/rank-{}.error", options.folder, rank))
+      << kind << " " << error_text(error) << "\n";
   if (options.by_agent()) std::_Exit(1);
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
@@ -173,10 +174,13 @@ void run_and_report(const Options& options, SharedControlBlock& control, int ran
   } catch (const PeerDisconnected& error) {
     wait_to_be_stopped();
     report_error(options, rank, "fault", error);
-  } catch (const InputError& error) {
-    report_error(options, rank, "input", error);
   } catch (const std::exception& error) {
-    report_error(options, rank, "fault", error);
+    const ExitCode code = exit_code_of(error);
+    report_error(options, rank,
+                 code == ExitCode::bad_input    ? "input"
+                 : code == ExitCode::over_limit ? "limit"
+                                                : "fault",
+                 error);
   }
 }
 

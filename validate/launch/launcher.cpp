@@ -14,10 +14,12 @@
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
+#include "core/os/folders.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "scenarios/reader/library.hpp"
 #include "strategies/plan/plan.hpp"
 #include "validate/launch/cpu_quota.hpp"
+#include "validate/launch/launch_failure.hpp"
 #include "validate/launch/rank_agent.hpp"
 #include "validate/launch/rank_processes.hpp"
 
@@ -79,9 +81,10 @@ std::vector<std::string> rank_arguments(const ValidationOptions& options) {
 namespace {
 
 /// The command line that starts all ranks by mpirun. @throws InputError if a program is not installed
-/// @param quotas  control groups of the ranks; null: none
+/// @param sessions  folder for MPI's own files
+/// @param quotas    control groups of the ranks; null: none
 std::vector<std::string> rank_command(const RankJob& job, const std::filesystem::path& control,
-                                      const CpuQuotas* quotas) {
+                                      const std::filesystem::path& sessions, const CpuQuotas* quotas) {
   const auto mpirun = find_program("mpirun");
   if (mpirun.empty())
     throw InputError("mpirun not found, which starts the ranks; install it (apt install openmpi-bin)");
@@ -91,8 +94,9 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
                                                 : add_loopback(job.cluster, command);
   for (const auto& word :
        {std::string("--mca"), std::string("btl_vader_backing_directory"), control.parent_path().string(),
-        rank_program().string(), std::string("--folder"), job.folder.string(), std::string("--control"),
-        control.string(), std::string("--cluster"), job.cluster.name, std::string("--transport"),
+        std::string("--mca"), std::string("orte_tmpdir_base"), sessions.string(), rank_program().string(),
+        std::string("--folder"), job.folder.string(), std::string("--control"), control.string(),
+        std::string("--cluster"), job.cluster.name, std::string("--transport"),
         transport_names()[static_cast<std::size_t>(job.cluster.transport)]}) {
     command.push_back(word);
   }
@@ -140,61 +144,6 @@ std::vector<std::string> remote_arguments(const RankJob& job) {
 
 using namespace std::chrono_literals;
 
-/// A folder of shared memory for this launch, for the control block and for MPI's files, which MPI does not
-/// remove if ranks are killed. The destructor removes the folder with all its files.
-class SharedFolder {
- public:
-  SharedFolder() : path_(fmt::format("/dev/shm/stepcast-{}", getpid())) {
-    std::filesystem::create_directories(path_);
-  }
-  SharedFolder(const SharedFolder&) = delete;
-  ~SharedFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path control() const { return path_ / "control"; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// Throws the error that a rank reported in its file, if there is one. The first word of the file is the kind
-/// of error.
-void throw_reported_error(const RankJob& job) {
-  for (int rank = 0; rank < job.cluster.ranks; ++rank) {
-    std::ifstream file(job.folder / fmt::format("rank-{}.error", rank));
-    std::string kind, line;
-    if (!(file >> kind) || !std::getline(file >> std::ws, line)) continue;
-    if (kind == "input") throw InputError(line);
-    if (kind == "lost") throw RankLost(line);
-    throw std::runtime_error(fmt::format("rank {}: {}", rank, line));
-  }
-}
-
-/// Error text with the last line that the ranks or mpirun printed.
-std::string launch_failure_text(const RankJob& job) {
-  std::string last = "no output", line;
-  std::ifstream log(job.folder / job.log);
-  while (std::getline(log, line)) {
-    if (line.find_first_not_of(" -\t") != std::string::npos) last = line;
-  }
-  return fmt::format("the ranks failed: {} (see {})", last, (job.folder / job.log).string());
-}
-
-/// The rank that mpirun reports as the first to end, before it ended the others; none: mpirun reports none.
-RankId first_rank_mpirun_reported(const RankJob& job) {
-  const std::string before = "process rank ";
-  std::string line;
-  std::ifstream log(job.folder / job.log);
-  while (std::getline(log, line)) {
-    const auto at = line.find(before);
-    if (at == std::string::npos) continue;
-    const int rank = std::atoi(line.c_str() + at + before.size());
-    if (rank >= 0 && rank < job.cluster.ranks) return RankId(rank);
-  }
-  return {};
-}
-
 /// True if a condition holds for all ranks.
 bool all_ranks(const SharedControlBlock& control, const std::function<bool(const RankState&)>& holds) {
   for (const RankId rank : first_ranks(control.ranks())) {
@@ -217,8 +166,16 @@ void set_host_names(const SharedControlBlock& control, const RankJob& job) {
 /// One launch of all ranks, from their start to their end.
 class Launch {
  public:
+  /// Agents on other machines end their ranks and remove their folders, if they get the time to.
+  ~Launch() {
+    if (!rendezvous_) return;
+    rendezvous_.reset();
+    ranks_.wait_for_exit(5s);
+  }
+  Launch(const Launch&) = delete;
   explicit Launch(const RankJob& job)
       : job_(job),
+        shared_("/dev/shm"),
         control_(made_control()),
         quotas_(job.cpu_quota > 0 ? std::make_unique<CpuQuotas>(job.cluster.ranks, job.cpu_quota) : nullptr),
         rendezvous_(rendezvous()),
@@ -231,7 +188,7 @@ class Launch {
 
   void run() {
     std::uint32_t stage = 0;  // the last that is open
-    while (!ranks_.all_exited() && ranks_.none_failed() && !monitor_.all_finished()) {
+    while (!ranks_.all_exited() && !ranks_.failed() && !monitor_.all_finished()) {
       std::this_thread::sleep_for(20ms);
       check_ranks();
       if (job_.progress) job_.progress(control_->rank(RankId{0}).status);
@@ -243,27 +200,32 @@ class Launch {
     }
     // If no rank failed, all results are written, and the ranks get 5 s to exit. If a rank failed, the others
     // may wait for it forever, so they are not waited for.
-    if (ranks_.none_failed()) ranks_.wait_for_exit(5s);
+    if (monitor_.all_finished()) rendezvous_.reset();  // the agents end too
+    if (!ranks_.failed()) ranks_.wait_for_exit(5s);
     if (monitor_.all_finished()) return;
     throw_reported_error(job_);
+    throw_if_memory_full(job_, shared_.path());
+    throw_if_unconnected(RankId(ranks_.failed().value_or(0)));
     if (const RankId first = first_rank_mpirun_reported(job_); first.exists())
       throw RankLost(failure_text(*control_, {first, true, "died"}));
     const auto lost = job_.commands || job_.remote ? monitor_.check() : std::nullopt;
     if (lost) throw RankLost(failure_text(*control_, *lost));
-    throw std::runtime_error(launch_failure_text(job_));
+    throw std::runtime_error(fmt::format("the ranks failed: {}", last_output(job_, "no output")));
   }
 
  private:
+  std::filesystem::path control_file() const { return shared_.path() / "control"; }
+
   std::unique_ptr<SharedControlBlock> made_control() const {
-    auto control = SharedControlBlock::create(shared_.control(), job_.cluster.ranks);
+    auto control = SharedControlBlock::create(control_file(), job_.cluster.ranks);
     set_host_names(*control, job_);
     return control;
   }
 
   std::vector<std::vector<std::string>> commands() const {
-    if (job_.commands) return job_.commands(job_, shared_.control());
+    if (job_.commands) return job_.commands(job_, control_file());
     if (job_.remote) return agent_commands(*job_.remote);
-    return {rank_command(job_, shared_.control(), quotas_.get())};
+    return {rank_command(job_, control_file(), sessions_.path(), quotas_.get())};
   }
 
   std::unique_ptr<Rendezvous> rendezvous() const {
@@ -279,6 +241,16 @@ class Launch {
     return texts;
   }
 
+  /// A rank whose agent never connected has not failed: its host, or from there this one, is out of reach.
+  /// @param suspect  named if it is one of those
+  void throw_if_unconnected(RankId suspect) const {
+    const RankId rank = rendezvous_ ? rendezvous_->unconnected(suspect) : RankId{};
+    if (!rank.exists()) return;
+    throw RankLost(fmt::format("rank {} on {} has not connected to {}: {}", rank.value,
+                               control_->rank(rank).host, rendezvous_->endpoint(),
+                               last_output(job_, "is its host up, and does it reach this address?")));
+  }
+
   void check_ranks() {
     if (job_.interrupted && job_.interrupted()) throw Interrupted("interrupted");
     if (job_.commands || job_.remote)
@@ -286,17 +258,20 @@ class Launch {
     if (rendezvous_) rendezvous_->check();
     const auto lost = monitor_.check();
     if (!lost) return;
+    throw_if_unconnected(lost->rank);
     if (!lost->died) throw RankLost(failure_text(*control_, *lost));
     // mpirun ends all other ranks at once, so only its log tells which rank ended first. A rank that failed
     // with an exception has written an error file.
     ranks_.wait_for_exit(job_.commands || job_.remote ? 200ms : 5s);
     throw_reported_error(job_);
+    throw_if_memory_full(job_, shared_.path());
     const RankId first = first_rank_mpirun_reported(job_);
     throw RankLost(failure_text(*control_, {first.exists() ? first : lost->rank, true, lost->how}));
   }
 
   const RankJob& job_;
-  SharedFolder shared_;
+  WorkFolder sessions_,
+      shared_;  ///< for MPI's files, which MPI leaves if it is killed, and the control block
   std::unique_ptr<SharedControlBlock> control_;
   std::unique_ptr<CpuQuotas> quotas_;  ///< removed after the ranks have ended
   std::unique_ptr<Rendezvous> rendezvous_;
@@ -311,11 +286,12 @@ void check_launch(const RankJob& job) {
   if (job.remote) {
     agent_commands(*job.remote);
   } else {
-    rank_command(job, "", nullptr);
+    rank_command(job, "", "", nullptr);
   }
 }
 
 void run_ranks(const RankJob& job) {
+  check_descriptors(job.cluster.ranks);
   for (int rank = 0; rank < job.cluster.ranks; ++rank) {
     std::filesystem::remove(job.folder / fmt::format("rank-{}.error", rank));
   }

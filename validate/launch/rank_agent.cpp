@@ -20,6 +20,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
+#include "core/os/process.hpp"
 #include "core/text.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "kernels/timing/step_timer.hpp"
@@ -53,13 +54,16 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kConnect = 60s;  // for the launcher to listen
+constexpr auto kAnswer = 10s;   // for its answer to the token
 constexpr int kPeriod = 100;    // between two states that are sent [ms]
 
-/// A connection to the launcher, closed at the end. @throws RankLost if it does not listen in time
+/// A connection to the launcher that has accepted the token, closed at the end. The launcher may be busy with
+/// strangers, so a connection that it closes is tried again.
+/// @throws RankLost if the launcher does not accept it in time; Interrupted
 class LauncherConnection {
  public:
-  explicit LauncherConnection(const std::string& launcher) {
-    const BindAddress at = read_bind_address(launcher);
+  explicit LauncherConnection(const AgentOptions& options) {
+    const BindAddress at = read_bind_address(options.launcher);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(at.port));
@@ -67,10 +71,16 @@ class LauncherConnection {
     const auto end = StoreClock::now() + kConnect;
     while (true) {
       socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return;
+      const timeval timeout{kAnswer.count(), 0};  // Linux also limits connect by it
+      setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+      if (connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+          is_welcome(options.token))
+        return;
       close(socket_);
+      SignalGuard::stop_if_interrupted();
       if (StoreClock::now() > end)
-        throw RankLost(fmt::format("the launcher does not listen at {}", launcher));
+        throw RankLost(
+            fmt::format("the launcher does not listen at {}, or has another token", options.launcher));
       std::this_thread::sleep_for(50ms);
     }
   }
@@ -90,6 +100,12 @@ class LauncherConnection {
   }
 
  private:
+  bool is_welcome(const std::string& token) const {
+    const auto end = StoreClock::now() + kAnswer;
+    char reply = 0;
+    return send_text(socket_, token, end) && receive_all(socket_, &reply, 1, end) && reply == 'w';
+  }
+
   int socket_ = -1;
 };
 
@@ -112,14 +128,13 @@ std::string hello_of(const std::string& address) {
 class RankAgent {
  public:
   explicit RankAgent(const AgentOptions& options)
-      : options_(options), connection_(options.launcher), socket_(connection_.socket()) {
+      : options_(options), connection_(options), socket_(connection_.socket()) {
     std::filesystem::create_directories(folder_.path() / "store");
   }
 
   int run() {
-    send_text(socket_, options_.token, in_time());
     send({Frame::hello, std::to_string(options_.rank), hello_of(connection_.own_address())});
-    while (connected_ && !dismissed_) {
+    while (connected_ && !dismissed_ && !SignalGuard::interrupted()) {
       pollfd one{socket_, POLLIN, 0};
       if (poll(&one, 1, kPeriod) > 0) answer();
       if (ranks_) report();
@@ -239,6 +254,7 @@ AgentOptions agent_options_of_input() {
 }
 
 int run_rank_agent(const AgentOptions& options) {
+  const SignalGuard signals;  // so that the folder is removed
   return RankAgent(options).run();
 }
 

@@ -164,10 +164,11 @@ pid_t spawn(const std::vector<std::string>& command, const std::string& text,
   const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   const int input = file_with(text);
   if (output < 0 || input < 0) throw std::system_error(errno, std::generic_category(), log.string());
-  const pid_t child = fork();
+  const pid_t parent = getpid(), child = fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(127);  // it was killed before
     setpgid(0, 0);
     if (network == RankNetwork::loopback_alone) leave_networks(user_map.c_str(), group_map.c_str());
     dup2(input, 0);
@@ -226,8 +227,11 @@ bool RankProcesses::all_exited() {
   return all;
 }
 
-bool RankProcesses::none_failed() const {
-  return std::ranges::all_of(children_, [](const Child& child) { return child.status == 0; });
+std::optional<std::size_t> RankProcesses::failed() const {
+  for (std::size_t i = 0; i < children_.size(); ++i) {
+    if (children_[i].status != 0) return i;
+  }
+  return std::nullopt;
 }
 
 void RankProcesses::wait_for_exit(std::chrono::milliseconds time) {

@@ -81,8 +81,8 @@ class RankProcesses {
   ~RankProcesses();
 
   bool all_exited();
-  /// True if no child has exited with an error so far.
-  bool none_failed() const;
+  /// The first child that has exited with an error so far.
+  std::optional<std::size_t> failed() const;
   /// Waits until all children have exited, at most `time`.
   void wait_for_exit(std::chrono::milliseconds time);
 

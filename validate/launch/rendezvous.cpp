@@ -24,17 +24,15 @@
 #include "runtime/rendezvous/store.hpp"
 #include "validate/launch/rank_agent.hpp"
 #include "validate/launch/rank_processes.hpp"
+#include "validate/launch/stranger_queue.hpp"
 
 namespace stepcast {
 namespace {
 
 using namespace std::chrono_literals;
 
-// A connection has this long to show the token: a rank on a loaded machine may be held up between its two
-// calls.
-constexpr auto kTokenTime = 10s;
 constexpr int kClockPings = 20;
-constexpr std::size_t kMostConnections = 512;
+constexpr int kMostNamed = 100;  // strangers in the log
 
 StoreClock::time_point in_time() {
   return StoreClock::now() + kFrameTime;
@@ -56,12 +54,13 @@ std::string text_of(const sockaddr_in& address) {
 
 /// @return the listening socket, and its port in `port`
 int listening_socket(const BindAddress& bind, int& port) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_in address = socket_address(bind.address, bind.port);
   socklen_t size = sizeof address;
   const int yes = 1;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), size) != 0 || listen(listener, 64) != 0 ||
+  if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      listen(listener, SOMAXCONN) != 0 ||
       getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     const std::string reason = std::strerror(errno);
     close(listener);
@@ -160,39 +159,38 @@ std::string Rendezvous::endpoint() const {
 }
 
 void Rendezvous::accept_connections() {
+  StrangerQueue strangers(listener_, ranks_.token);
   while (!stopping_) {
-    sockaddr_in peer{};
-    socklen_t size = sizeof peer;
-    const int socket = accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC);
-    if (socket < 0) {
-      if (errno != EINTR) std::this_thread::sleep_for(10ms);
-      continue;
+    try {
+      strangers.wait([this](int socket, const std::string& peer) { admit(socket, peer); },
+                     [this](const std::string& peer) { note_stranger(peer, "it did not show the token"); });
+    } catch (const std::exception&) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
     }
-    if (connections_.size() >= kMostConnections) {  // only strangers can be so many
-      close(socket);
-      continue;
-    }
-    Connection& added = connections_.emplace_back();
-    added.socket = socket;
-    added.peer = fmt::format("{}:{}", text_of(peer), ntohs(peer.sin_port));
-    added.thread = std::thread([this, &added] { serve(added); });
   }
 }
 
-void Rendezvous::drop(const Connection& connection, const std::string& why) {
+void Rendezvous::admit(int socket, const std::string& peer) {
+  Connection& added = connections_.emplace_back();
+  added.socket = socket;
+  added.peer = peer;
+  added.thread = std::thread([this, &added] { serve(added); });
+}
+
+void Rendezvous::note_stranger(const std::string& peer, const std::string& why) {
+  const int number = ++strangers_;
+  if (number > kMostNamed) return;
   append_line(folder_ / "strangers.log",
-              fmt::format("dropped a connection from {}: {}", connection.peer, why));
-  shutdown(connection.socket, SHUT_RDWR);
+              fmt::format("dropped a connection from {}: {}{}", peer, why,
+                          number == kMostNamed ? "; later ones are not named" : ""));
 }
 
 void Rendezvous::serve(Connection& connection) {
   try {
-    std::string token;
-    if (!receive_text(connection.socket, token, kMaxStoreKey, StoreClock::now() + kTokenTime) ||
-        !equal_tokens(ranks_.token, token))
-      return drop(connection, "it did not show the token");
-    if (!take_hello(connection)) return drop(connection, "it is none of the ranks that are missing");
-    take_frames(connection);
+    if (take_hello(connection)) return take_frames(connection);
+    note_stranger(connection.peer, "it is none of the ranks that are missing");
+    shutdown(connection.socket, SHUT_RDWR);
   } catch (const std::exception&) {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::current_exception();
@@ -300,6 +298,13 @@ void Rendezvous::check() {
   }
   write_hosts();
   start_ranks();
+}
+
+RankId Rendezvous::unconnected(RankId suspect) {
+  const std::lock_guard lock(mutex_);
+  if (suspect.index() < of_rank_.size() && of_rank_[suspect.index()] == nullptr) return suspect;
+  const auto first = std::ranges::find(of_rank_, nullptr);
+  return first == of_rank_.end() ? RankId{} : RankId(static_cast<int>(first - of_rank_.begin()));
 }
 
 void Rendezvous::start_ranks() {

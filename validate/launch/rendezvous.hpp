@@ -44,8 +44,7 @@ struct RankHost {
 
 /// The endpoint to which the agents of ranks on other machines connect. It copies the states of their ranks
 /// into the control block, as if they ran here, their files into the launcher's folder, and the endpoints of
-/// each rank to all others. A connection that does not show the token within 10 s is dropped and named in
-/// strangers.log.
+/// each rank to all others. Strangers (StrangerQueue) are named in strangers.log.
 class Rendezvous {
  public:
   /// Listens. @param arguments  of stepcast-rank, for all ranks @throws InputError if the address cannot be
@@ -60,6 +59,8 @@ class Rendezvous {
   /// Starts the ranks when all agents are there, once, and writes hosts.csv. Call it several times a second.
   /// @throws InputError that names a host with another stepcast-rank, or with fewer cores than ranks
   void check();
+  /// A rank whose agent has not connected: `suspect` if it is one, or else the first; none: all have.
+  RankId unconnected(RankId suspect);
   /// Sends all text files of the folder to all ranks, and opens a stage.
   void open_stage(std::uint32_t stage);
 
@@ -73,6 +74,8 @@ class Rendezvous {
   };
 
   void accept_connections();
+  void admit(int socket, const std::string& peer);
+  void note_stranger(const std::string& peer, const std::string& why);
   void serve(Connection& connection);
   bool take_hello(Connection& connection);
   void measure_clock(Connection& connection, RankHost& host);
@@ -80,7 +83,6 @@ class Rendezvous {
   void take_file(const Connection& connection, const Frame& frame);
   void send(Connection& connection, const Frame& frame);
   void send_to_all(const Frame& frame, RankId except = {});
-  void drop(const Connection& connection, const std::string& why);
   void start_ranks();
   void write_hosts() const;
 
@@ -95,6 +97,7 @@ class Rendezvous {
   std::exception_ptr error_;
   std::list<Connection> connections_;  ///< used by accepting_ until it ends
   bool started_ = false;
+  std::atomic<int> strangers_ = 0;
   std::atomic<bool> stopping_ = false;
   int port_ = 0, listener_ = -1;
   std::thread accepting_;  // last: it uses the other members

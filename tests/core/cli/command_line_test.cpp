@@ -156,7 +156,7 @@ TEST_CASE("Option --json writes the rows alone, -q nothing, and -v adds lines to
 
 TEST_CASE("rows that do not fit on the standard output end with an error", "[core][cli][errors]") {
   const Answer full = answer_to({"sum", "--json"}, "/dev/full");
-  CHECK(full.code == 2);
+  CHECK(full.code == 3);
   CHECK_THAT(full.errors, Catch::EndsWith("standard output: cannot write: No space left on device\n"));
 }
 

@@ -89,3 +89,24 @@ TEST_CASE("files that do not fit are named together, and the others are written"
       Catch::Message(folder.path().string() + ": the disk is full; missing: big.png; free some space"));
   CHECK_NOTHROW(MissingFiles().report(folder.path(), ""));
 }
+
+TEST_CASE("the temporary folder of a killed process is removed by the next one, and no other",
+          "[core][lock]") {
+  const TemporaryFolder parent;
+  const auto strange = parent.path() / "stepcast-results";
+  std::filesystem::create_directories(strange / "kept");
+  const pid_t child = fork();
+  if (child == 0) {
+    const WorkFolder left(parent.path());
+    write_atomically(left.path() / "file", "text");
+    _exit(0);  // without destructors
+  }
+  waitpid(child, nullptr, 0);
+  CHECK(entries(parent.path()) == 2);
+  const WorkFolder first(parent.path());
+  CHECK(entries(parent.path()) == 2);  // only the killed process's is gone
+  { const WorkFolder second(parent.path()); }
+  CHECK(std::filesystem::exists(first.path()));
+  CHECK(std::filesystem::exists(strange / "kept"));
+  CHECK_THROWS_WITH(WorkFolder("/nowhere"), "/nowhere: cannot make a folder here: No such file or directory");
+}

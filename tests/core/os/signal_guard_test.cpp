@@ -7,6 +7,19 @@
 
 namespace stepcast {
 
+TEST_CASE("the end of a terminal interrupts, unless nohup ignores it", "[core][signals]") {
+  {
+    const SignalGuard guard;
+    raise(SIGHUP);
+    CHECK(SignalGuard::interrupted());
+  }
+  signal(SIGHUP, SIG_IGN);
+  const SignalGuard guard;
+  raise(SIGHUP);
+  CHECK_FALSE(SignalGuard::interrupted());
+  signal(SIGHUP, SIG_DFL);
+}
+
 TEST_CASE("a signal is remembered until the outermost guard ends", "[core][signals]") {
   {
     const SignalGuard outer;

@@ -48,7 +48,7 @@ TEST_CASE("a shard's description with a number that no run writes is refused", "
   const auto file = folder.path() / "shard.json";
   const auto read_with = [&](const std::string& draws, const std::string& shard, const std::string& shards) {
     write_atomically(
-        file, R"({"version":"1","scenario":"s","settings":[],"inputs":[],"results_only":true,"draws":)" +
+        file, R"({"build":"1","scenario":"s","settings":[],"inputs":[],"results_only":true,"draws":)" +
                   draws + ",\"shard\":" + shard + ",\"shards\":" + shards + "}");
     return read_shard_folder(folder.path());
   };

@@ -1,6 +1,7 @@
+#include "sim/patterns/sampled_time.hpp"
+
 #include <catch2/catch.hpp>
 
-#include "sim/patterns/pattern.hpp"
 #include "tests/first_endpoints.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/random_case.hpp"
@@ -24,7 +25,7 @@ Compared compared(const RandomCase& c, const Schedule& schedule, Bytes buffer) {
     NetworkPatterns network(bandwidths);
     const PatternId added =
         network.add(std::make_shared<const Schedule>(schedule), {&platform, &topology, endpoints_of(c)});
-    const auto sampled = sampled_time(network.pattern(added), buffer, bandwidths, 1e9);
+    const auto sampled = Sampling(bandwidths, LinkSharing::max_min).time(network.pattern(added), buffer, 1e9);
     return std::vector<double>{sampled->seconds, sampled->messages, sampled->error,
                                simulated_alone(network, LinkSharing::simgrid, added, buffer)};
   });
@@ -74,8 +75,9 @@ TEST_CASE("nothing is sampled if three samples exceed the allowed work", "[sim]"
   NetworkPatterns network{LinkBandwidths(platform)};
   const auto ring = std::make_shared<const Schedule>(ring_all_reduce({128, 1}));
   const PatternId added = network.add(ring, {&platform, &topology, test::first_endpoints(128)});
-  CHECK_FALSE(sampled_time(network.pattern(added), {1e6}, LinkBandwidths(platform), 1000));
-  CHECK(sampled_time(network.pattern(added), {1e6}, LinkBandwidths(platform), 1e6));
+  const LinkBandwidths bandwidths(platform);
+  CHECK_FALSE(Sampling(bandwidths, LinkSharing::max_min).time(network.pattern(added), {1e6}, 1000));
+  CHECK(Sampling(bandwidths, LinkSharing::max_min).time(network.pattern(added), {1e6}, 1e6));
 }
 
 }  // namespace stepcast::sampled_time_test

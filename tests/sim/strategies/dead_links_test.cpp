@@ -24,7 +24,8 @@ int link_named(const Platform& platform, const std::string& name) {
 }
 
 /// Seconds of a ring all-reduce while the link has this share of its bandwidth; 0: it is dead.
-double ring_seconds(const FabricShape& fabric, const std::string& link, double share, Fidelity fidelity) {
+double ring_seconds(const FabricShape& fabric, const std::string& link, double share, Fidelity fidelity,
+                    LinkSharing sharing = LinkSharing::max_min) {
   return number_from_child([&] {
     Platform platform = platform_of(kWorkers, fabric);
     platform.node.device.bandwidth = {1e15};
@@ -35,6 +36,7 @@ double ring_seconds(const FabricShape& fabric, const std::string& link, double s
     run.options.overlap = false;
     run.communication.all_reduce.algorithm = Algorithm::ring;
     run.simulation.fidelity = fidelity;
+    run.simulation.link_sharing = sharing;
     return run.result().steps.at(0).seconds - kCompute - kUpdate;
   });
 }
@@ -60,14 +62,16 @@ TEST_CASE("a ring goes around a dead cable of a torus, over all other cables of 
   const TorusShape torus{{kWorkers, 1, 1}, {cable, cable, cable}, 1};
   const std::string dead = "router (0, 0, 0) -> router (1, 0, 0)";
   // Messages of the other workers go the other way, so only the latency of six more hops is added.
-  CHECK(ring_seconds(torus, dead, 0, Fidelity::message) ==
+  const LinkSharing sharing = GENERATE(LinkSharing::max_min, LinkSharing::simgrid);
+  CHECK(ring_seconds(torus, dead, 0, Fidelity::message, sharing) ==
         Approx(rounds(kNics + 7 * kCable, kRate)).epsilon(1e-9));
 }
 
 TEST_CASE("leaves whose dead cable leaves one to a spine share it", "[sim][faults]") {
   // Four leaves of two nodes and two cables up. A ring in order leaves each leaf with one message.
   const FatTreeShape tree{{{.down = 2, .taper = 1, .up = 2, .latency = {kCable}}}};
-  CHECK(ring_seconds(tree, "leaf 0 -> spine 0", 0, Fidelity::message) ==
+  const LinkSharing sharing = GENERATE(LinkSharing::max_min, LinkSharing::simgrid);
+  CHECK(ring_seconds(tree, "leaf 0 -> spine 0", 0, Fidelity::message, sharing) ==
         Approx(rounds(kNics + 2 * kCable, kRate)).epsilon(1e-9));
 }
 
