@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "sim/collectives/collective_schedules.hpp"
+#include "sim/patterns/sampled_time.hpp"
 #include "tests/drawn/law_checks.hpp"
 
 namespace stepcast::drawn {
@@ -102,14 +103,13 @@ double messages_seconds(const Simulation& simulation, const Topology& topology, 
   return seconds;
 }
 
-/// Time of a collective alone, message by message [s]. `known`
-/// keeps times.
-double collective_seconds(const Simulation& simulation, const CollectiveLoad::One& one,
+/// Time of a collective alone, message by message [s]. `known` keeps times.
+double collective_seconds(Sampling& sampling, const CollectiveLoad::One& one,
                           std::map<std::pair<const Pattern*, double>, double>& known) {
   const auto [found, is_new] = known.try_emplace({one.pattern, one.buffer.value}, 0);
   if (is_new) {
-    const auto sampled = sampled_time(*one.pattern, one.buffer, simulation.bandwidths, INFINITY);
-    found->second = sampled ? sampled->seconds : INFINITY;
+    constexpr double kWork = 1e12;  // enough for all
+    found->second = sampling.time(*one.pattern, one.buffer, kWork).value().seconds;
   }
   return found->second;
 }
@@ -149,9 +149,10 @@ std::optional<Parts> parts_of(const Simulation& simulation) {
   std::map<int, double> bytes;
   const CollectiveLoad load = schedules.load();
   std::map<std::pair<const Pattern*, double>, double> known;
+  Sampling sampling(simulation.bandwidths, LinkSharing::max_min);
   for (const CollectiveLoad::One& one : load.collectives) {
     const bool nccl = schedules[one.id].known;
-    const double seconds = nccl ? one.seconds : collective_seconds(simulation, one, known);
+    const double seconds = nccl ? one.seconds : collective_seconds(sampling, one, known);
     parts.all += calls[one.id.index()] * seconds;
     if (!nccl) add_bytes(one, calls[one.id.index()], bytes);
   }
