@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "scenarios/reader/sweep.hpp"
 #include "tests/drawn/yaml_text.hpp"
 
 namespace stepcast::drawn {
@@ -19,12 +20,30 @@ bool is_of_size(double work, std::uint32_t number) {
                           : work <= (number % 8 == 7 ? 40e3 : 6e3);
 }
 
-std::optional<Trial> accepted(const YamlNode& scenario, std::uint32_t number, int& other_size) {
-  try {
-    std::optional<Trial> trial(std::in_place, scenario);
-    if (is_of_size(trial->work(), number)) return trial;
-    ++other_size;
-  } catch (const InputError&) {
+/// The path of the key that an error of the reader names: "drawn.yaml:1:49: strategy.group_size: 4 devices
+/// ...".
+std::string refused_key(const std::string& error) {
+  const auto begin = error.find(": ");
+  const auto end = begin == std::string::npos ? begin : error.find(": ", begin + 2);
+  return end == std::string::npos ? "" : error.substr(begin + 2, end - begin - 2);
+}
+
+/// The trial of a scenario. A key that the reader refuses is removed, because it often needs another key that
+/// was not drawn. Nothing if the scenario needs it, or with more than kMostRemoved of them.
+std::optional<Trial> accepted(YamlNode scenario) {
+  constexpr int kMostRemoved = 12;
+  for (int removed = 0; removed <= kMostRemoved; ++removed) {
+    try {
+      return std::optional<Trial>(std::in_place, scenario);
+    } catch (const InputError& error) {
+      const std::string key = refused_key(error.what());
+      if (key.empty() || key.starts_with("platform")) return std::nullopt;
+      try {
+        assign(scenario, {key, YamlNode()});
+      } catch (const InputError&) {
+        return std::nullopt;
+      }
+    }
   }
   return std::nullopt;
 }
@@ -47,9 +66,14 @@ CaseResult check_case(const DrawnFrom& from, std::uint32_t number,
   for (; result.attempt < kMostAttempts; ++result.attempt) {
     const std::string text = drawn_scenario(from, number, result.attempt);
     starts(text);
-    auto trial = accepted(parse_yaml(text, "drawn.yaml"), number, result.other_size);
+    auto trial = accepted(parse_yaml(text, "drawn.yaml"));
     if (!trial) continue;
-    result.scenario = text;
+    if (!is_of_size(trial->work(), number)) {
+      ++result.other_size;
+      continue;
+    }
+    result.scenario = yaml_text(trial->scenario());
+    starts(result.scenario);
     result.strategy = trial->experiment().strategy;
     result.platform = trial->experiment().platform.name;
     result.workers = trial->experiment().plan.workers;
@@ -67,8 +91,8 @@ CaseResult check_case(const DrawnFrom& from, std::uint32_t number,
 }
 
 double whole_of(const DrawnFrom& from, std::uint32_t number, std::uint32_t attempt) {
-  Trial trial(parse_yaml(drawn_scenario(from, number, attempt), "drawn.yaml"));
-  return trial.outcome({}).whole;
+  auto trial = accepted(parse_yaml(drawn_scenario(from, number, attempt), "drawn.yaml"));
+  return trial ? trial->outcome({}).whole : 0;
 }
 
 std::string to_text(const CaseResult& result) {

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "sim/simgrid/simgrid_flows.hpp"
+#include "strategies/registry.hpp"
 #include "tests/drawn/case_check.hpp"
 #include "tests/drawn/tally.hpp"
 #include "tests/drawn/yaml_text.hpp"
@@ -81,6 +82,7 @@ std::string checked(const Options& options, std::size_t task) {
   limit_processor_time();
   const auto number = static_cast<std::uint32_t>(options.first) + static_cast<std::uint32_t>(task);
   const fs::path running = file_of(options, "running", number);
+  fs::remove(file_of(options, "difference", number));  // of an earlier run
   const CaseResult result = check_case(
       drawn_from(options), number, [&](const std::string& scenario) { std::ofstream(running) << scenario; });
   const auto broken = std::ranges::find_if(result.findings, &Finding::broken);
@@ -101,6 +103,7 @@ class Checks {
   explicit Checks(const Options& options) : options_(options) {}
 
   int run() {
+    check_name();
     fs::create_directories(options_.folder);
     const auto count = static_cast<std::size_t>(options_.count);
     results_.resize(count);
@@ -120,6 +123,13 @@ class Checks {
   }
 
  private:
+  void check_name() const {
+    std::vector<std::string> names = shipped_platforms();
+    for (const std::string& name : strategy_names()) names.push_back(name);
+    if (!options_.only.empty() && std::ranges::count(names, options_.only) == 0)
+      throw InputError("--only: expected a strategy or a platform, got \"" + options_.only + "\"");
+  }
+
   void take(std::size_t task, const TaskResult& result, TaskProgress& progress) {
     const auto number = static_cast<std::size_t>(options_.first) + task;
     const fs::path file = file_of(options_, "difference", number);
@@ -180,7 +190,7 @@ int run(int argc, const char* const* argv) {
   Options options;
   int code = 0;
   CommandLine line("drawn_cases", "", "Draws scenarios and checks laws that each of them keeps.");
-  const Command command = line.command().add_subcommand("check", "Draws scenarios and checks their laws.");
+  const Command command = line.command();
   command.add_option("--count", options.count, "Number of cases.").range(1, 10'000'000).show_default();
   command.add_option("--seed", options.seed, "Seed of the draws.").range(0, 1'000'000'000).show_default();
   command.add_option("--first", options.first, "Number of the first case.")

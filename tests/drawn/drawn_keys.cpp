@@ -82,7 +82,7 @@ bool is_required(const Key& key, const std::string& text) {
 std::string drawn_keys(const Keys& keys, const std::string& kind, const std::vector<std::string>& layers,
                        Draws& draws) {
   std::string text = kind.empty() ? "" : "kind: " + kind;
-  const double share = draws.one_of({0, 2, 4, 8, 14}) / static_cast<double>(keys.size());
+  const double share = draws.one_of({0, 2, 4, 8, 16}) / static_cast<double>(keys.size());
   for (const Key& key : keys) {
     if (key.name == "kind" && !kind.empty()) continue;
     const bool optional = !key.default_value.starts_with("required");

@@ -89,7 +89,7 @@ std::string traffic_lines(Draws& draws) {
   if (draws.chance(0.15))
     text += joined({"background: [{links: \"", draws.one_of({"node 0 *", "node *1 *", "*NIC*", "* -> *"}),
                     "\", share: ", draws.one_of({"0.1", "0.5", "0.9"}), "}]\n"});
-  if (draws.chance(0.1))
+  if (draws.chance(0.25))
     text += joined({"data: {sample_size: ", draws.one_of({"2 KB", "100 KB", "3 MB"}),
                     ", prefetch: ", draws.one_of({"0", "1", "2"}),
                     ", compute_slowdown: ", draws.one_of({"1", "1.2"}), "}\n"});
@@ -121,8 +121,9 @@ std::vector<std::string> shipped_platforms() {
 }
 
 std::string drawn_scenario(const DrawnFrom& from, std::uint32_t number, std::uint32_t attempt) {
+  Draws of_case(from.seed, number, ~0U);
+  const Strategy& strategy = chosen_strategy(from.only, of_case);  // all attempts have the same
   Draws draws(from.seed, number, attempt);
-  const Strategy& strategy = chosen_strategy(from.only, draws);
   const int workers =
       is_large(number)
           ? draws.one_of({64, 128, 256, 512})

@@ -24,7 +24,7 @@ void Tally::take(const Finding& finding, std::uint32_t number) {
   broken_ += finding.broken() ? 1 : 0;
   if (finding.difference > law.largest) law.number = number;
   law.largest = std::max(law.largest, finding.difference);
-  law.bound = finding.bound;
+  law.bound = std::max(law.bound, finding.bound);
 }
 
 void Tally::write_csv(const std::filesystem::path& file) const {
