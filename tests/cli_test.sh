@@ -541,6 +541,9 @@ for command in --help --version 'run --help' 'run tiny.yaml -o full' 'run tiny.y
 done
 (ulimit -n 6; "$stepcast" run tiny.yaml -o few >out 2>err)
 [ $? -eq 3 ] && grep -qx 'stepcast: .*: Too many open files.*' err || fail "ulimit -n 6: the cause is not named"
+(ulimit -n 32; "$stepcast" validate "$source_folder/tests/two-strategies.yaml" --ranks 2 --sleep --set noise.jitter=none -o few >out 2>err)
+[ $? -eq 3 ] && grep -qx 'stepcast: 2 ranks: expected at least 64 file descriptors, got 32; raise the limit (ulimit -n)' err ||
+  fail "ulimit -n 32: the cause is not named"
 
 # An interrupted run says 4, leaves no results, and goes on to the same bits.
 { scenario "longer run"; echo 'sweep: {workers: {from: 1, to: 96, step: 1}}'; } >long.yaml

@@ -112,5 +112,18 @@ wait $first
 [ -e two/r/.lock ] && fail "two runs: the lock is left"
 "$stepcast" run "$scenario" "${small[@]}" -o two/r --resume >out 2>err || fail "after the first run: $?"
 
+# Ranks whose shared memory is too small or cannot be written say so.
+for option in size=4k size=64k size=1m size=4m ro; do
+  mount -t tmpfs -o $option tmpfs /dev/shm || exit 77
+  "$stepcast" validate "$STEPCAST_DATA/tests/two-strategies.yaml" --ranks 2 --sleep --set noise.jitter=none --accept-disturbed -o shared >out 2>err
+  code=$?
+  expected=3
+  [ $option = ro ] && expected=2
+  [ $code -eq $expected ] || fail "/dev/shm with $option: exit code $code"
+  grep -qE '^stepcast: /dev/shm.*(no space left|No space left|Read-only file system)' err || fail "/dev/shm with $option: the cause is not named"
+  [ -z "$(ls -A /dev/shm)" ] || fail "/dev/shm with $option: $(ls -A /dev/shm) is left"
+  umount /dev/shm
+done
+
 echo "$ended_full of 15 disks were too small"
 [ $failures -eq 0 ] || { echo "$failures checks failed"; exit 1; }

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -115,11 +116,24 @@ std::optional<std::size_t> received_task(int socket) {
   return got == sizeof task ? std::optional(task) : std::nullopt;
 }
 
+// A handler of failed allocations has no argument, so its data must be global.
+int memory_socket = -1;
+std::string memory_frame;
+
+/// Ends a process that gets no more memory. An exception would have to unwind coroutines, which needs some.
+[[noreturn]] void end_without_memory() {
+  send_all(memory_socket, memory_frame);
+  _exit(0);
+}
+
 [[noreturn]] void run_child(const PoolTask& work, std::size_t first, bool (*used_up)(), int socket,
                             pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a grandchild is killed too when its parent is killed
   if (getppid() != parent) _exit(1);
   for (const int one : {SIGINT, SIGTERM, SIGHUP}) signal(one, SIG_DFL);
+  memory_socket = socket;
+  memory_frame = framed(End::over_limit, error_text(std::bad_alloc()));
+  std::set_new_handler(end_without_memory);
   for (std::optional<std::size_t> task = first; task; task = received_task(socket)) {
     if (!send_all(socket, outcome_of(work, *task))) _exit(1);
     if (used_up != nullptr && used_up()) break;

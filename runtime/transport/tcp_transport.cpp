@@ -19,6 +19,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "core/error.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -138,13 +140,14 @@ int connected_to(const Endpoint& endpoint, int rank) {
   const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (one < 0) fail("socket");
   const sockaddr_in address = address_of(endpoint);
-  if (connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    close(one);
-    fail("connect");
-  }
   const Handshake handshake{endpoint.key, rank};
-  if (::send(one, &handshake, sizeof handshake, MSG_NOSIGNAL) != sizeof handshake) fail("send");
-  return one;
+  if (connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      ::send(one, &handshake, sizeof handshake, MSG_NOSIGNAL) == sizeof handshake)
+    return one;
+  const std::string reason = std::strerror(errno);
+  close(one);
+  throw PeerDisconnected(
+      fmt::format("rank {} cannot connect to {}:{}: {}", rank, endpoint.address, endpoint.port, reason));
 }
 
 /// A connection that was accepted and has not shown who it is.
@@ -181,8 +184,7 @@ class Acceptor {
   void run() {
     const auto end = Clock::now() + std::chrono::seconds(30);
     while (missing_ > 0) {
-      if (Clock::now() > end)
-        throw std::runtime_error(fmt::format("rank {} did not answer for 30 s", first_missing()));
+      if (Clock::now() > end) throw RankLost(fmt::format("rank {} did not answer for 30 s", first_missing()));
       wait();
       std::vector<PendingConnection> left;
       for (PendingConnection& one : pending_) {

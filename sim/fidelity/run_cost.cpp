@@ -104,7 +104,7 @@ constexpr double kBuiltInSecondsPerMessage = 4e-6, kLeastBuiltInSecondsPerMessag
 // Processor time of a message with BottleneckSharing, measured with case P of bench/ and 1,024 workers.
 constexpr double kSharedSecondsPerMessage = 1.5e-6;
 // Processor time of messages one by one over which a run uses BottleneckSharing [s].
-constexpr double kBottleneckSeconds = 0.5;
+constexpr double kBottleneckSeconds = 0.1;
 
 double flows_of_call(const CollectiveLoad& traffic, const CollectiveLoad::One& one,
                      const ChosenFidelity& chosen) {

@@ -14,10 +14,11 @@ enum class ComputeBudget {
   small,  ///< kSmallBudgetPerStep: within it no cheaper fidelity is looked for
   large,  ///< the small budget or kLargeBudgetPerRun, if no cheaper fidelity is known to be close
 };
-constexpr double kSmallBudgetPerStep = 0.5;  ///< [s]
-constexpr double kLargeBudgetPerRun = 60;    ///< [s]
-/// Largest estimated processor time of a run whose links SimGrid shares [s]: a point has some hundred runs.
-constexpr double kSimGridBudgetPerRun = 0.01;
+constexpr double kSmallBudgetPerStep = 0.12;  ///< [s]
+constexpr double kLargeBudgetPerRun = 60;     ///< [s]
+/// Largest estimated processor time of a run whose links SimGrid shares [s]: about a second a point, whose 64
+/// or more draws two processes simulate.
+constexpr double kSimGridBudgetPerRun = 0.03;
 
 /// The collectives of a run as the choice of fidelity and folding needs them.
 struct CollectiveLoad {

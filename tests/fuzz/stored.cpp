@@ -55,9 +55,14 @@ void collect(const Journal& known) {
     over_draws(all, point, "step_seconds");
 }
 
-/// A run that goes on from the journal of an earlier one, and one of two shards that have the same journal.
+/// A run that goes on from the journal of an earlier one, and one of two shards that have the same journal,
+/// as it is and with the checksums that it should have.
 void journal(const std::string& text) {
-  const MemoryFile file(text);
+  const MemoryFile damaged(text);
+  refuses_or_reads([&] { collect(read_journal(damaged.name())); });
+  std::string lines;
+  for (const Row& row : read_json_lines(text, "journal").rows) lines += journal_line("", row) + "\n";
+  const MemoryFile file(lines);
   refuses_or_reads([&] { collect(read_journal(file.name())); });
   collect(merged_journals({file.name(), file.name()}));
 }

@@ -173,12 +173,13 @@ void run_and_report(const Options& options, SharedControlBlock& control, int ran
     run(options, control, rank, ranks);
   } catch (const PeerDisconnected& error) {
     wait_to_be_stopped();
-    report_error(options, rank, "fault", error);
+    report_error(options, rank, "lost", error);
   } catch (const std::exception& error) {
     const ExitCode code = exit_code_of(error);
     report_error(options, rank,
                  code == ExitCode::bad_input    ? "input"
                  : code == ExitCode::over_limit ? "limit"
+                 : code == ExitCode::partial    ? "lost"
                                                 : "fault",
                  error);
   }

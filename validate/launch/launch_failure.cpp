@@ -11,9 +11,9 @@
 
 namespace stepcast {
 
-void throw_reported_error(const RankJob& job) {
-  for (int rank = 0; rank < job.cluster.ranks; ++rank) {
-    std::ifstream file(job.folder / fmt::format("rank-{}.error", rank));
+void throw_reported_error(const std::filesystem::path& folder, int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::ifstream file(folder / fmt::format("rank-{}.error", rank));
     std::string kind, line;
     if (!(file >> kind) || !std::getline(file >> std::ws, line)) continue;
     if (kind == "input") throw InputError(line);
@@ -23,39 +23,36 @@ void throw_reported_error(const RankJob& job) {
   }
 }
 
-void throw_if_memory_full(const RankJob& job, const std::filesystem::path& shared) {
-  // Each rank of Open MPI 4 wants 4 MiB to be free when it starts; its words about it are lost at times.
-  const bool by_mpirun = !job.commands && !job.remote && job.cluster.kind == Cluster::Kind::memory;
-  const std::uintmax_t few = by_mpirun ? (4 << 20) + (1 << 16) : 1 << 16;
+void throw_if_memory_full(const std::filesystem::path& log, const std::filesystem::path& shared,
+                          std::uintmax_t least) {
   std::error_code error;
-  bool full = std::filesystem::space(shared, error).available < few && !error;
-  std::ifstream log(job.folder / job.log);
-  for (std::string line; !full && std::getline(log, line);)
+  bool full = std::filesystem::space(shared, error).available < least && !error;
+  std::ifstream file(log);
+  for (std::string line; !full && std::getline(file, line);)
     full = line.find("not enough space for " + shared.string()) != std::string::npos;  // Open MPI's words
   if (full)
-    throw DiskFull(fmt::format("{}: no space left for the memory that {} ranks share (see {})",
-                               shared.parent_path().string(), job.cluster.ranks,
-                               (job.folder / job.log).string()));
+    throw DiskFull(fmt::format("{}: no space left for the memory that the ranks share (see {})",
+                               shared.parent_path().string(), log.string()));
 }
 
-std::string last_output(const RankJob& job, const std::string& otherwise) {
+std::string last_output(const std::filesystem::path& log, const std::string& otherwise) {
   std::string last, line;
-  std::ifstream log(job.folder / job.log);
-  while (std::getline(log, line)) {
+  std::ifstream file(log);
+  while (std::getline(file, line)) {
     if (line.find_first_not_of(" -\t") != std::string::npos) last = line;
   }
-  return last.empty() ? otherwise : fmt::format("{} (see {})", last, (job.folder / job.log).string());
+  return last.empty() ? otherwise : fmt::format("{} (see {})", last, log.string());
 }
 
-RankId first_rank_mpirun_reported(const RankJob& job) {
+RankId first_rank_mpirun_reported(const std::filesystem::path& log, int ranks) {
   const std::string before = "process rank ";
   std::string line;
-  std::ifstream log(job.folder / job.log);
-  while (std::getline(log, line)) {
+  std::ifstream file(log);
+  while (std::getline(file, line)) {
     const auto at = line.find(before);
     if (at == std::string::npos) continue;
     const int rank = std::atoi(line.c_str() + at + before.size());
-    if (rank >= 0 && rank < job.cluster.ranks) return RankId(rank);
+    if (rank >= 0 && rank < ranks) return RankId(rank);
   }
   return {};
 }

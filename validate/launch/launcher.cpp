@@ -179,7 +179,7 @@ class Launch {
         control_(made_control()),
         quotas_(job.cpu_quota > 0 ? std::make_unique<CpuQuotas>(job.cluster.ranks, job.cpu_quota) : nullptr),
         rendezvous_(rendezvous()),
-        ranks_(*control_, commands(), job.folder / job.log,
+        ranks_(*control_, commands(), log(),
                job.commands || job.remote || job.cluster.kind == Cluster::Kind::netcluster
                    ? RankNetwork::of_the_machine
                    : RankNetwork::loopback_alone,
@@ -203,17 +203,29 @@ class Launch {
     if (monitor_.all_finished()) rendezvous_.reset();  // the agents end too
     if (!ranks_.failed()) ranks_.wait_for_exit(5s);
     if (monitor_.all_finished()) return;
-    throw_reported_error(job_);
-    throw_if_memory_full(job_, shared_.path());
-    throw_if_unconnected(RankId(ranks_.failed().value_or(0)));
-    if (const RankId first = first_rank_mpirun_reported(job_); first.exists())
+    throw_reported_error(job_.folder, job_.cluster.ranks);
+    throw_if_memory_full(log(), shared_.path(), least_memory());
+    const auto failed = ranks_.failed();
+    throw_if_unconnected(RankId(failed ? failed->child : 0));
+    if (const RankId first = first_rank_mpirun_reported(log(), job_.cluster.ranks); first.exists())
       throw RankLost(failure_text(*control_, {first, true, "died"}));
     const auto lost = job_.commands || job_.remote ? monitor_.check() : std::nullopt;
     if (lost) throw RankLost(failure_text(*control_, *lost));
-    throw std::runtime_error(fmt::format("the ranks failed: {}", last_output(job_, "no output")));
+    if (failed && failed->signal != 0)
+      throw RankLost(
+          fmt::format("{} was killed by signal {}", commands()[failed->child].front(), failed->signal));
+    throw std::runtime_error(fmt::format("the ranks failed: {}", last_output(log(), "no output")));
   }
 
  private:
+  std::filesystem::path log() const { return job_.folder / job_.log; }
+
+  /// Each rank of Open MPI 4 wants 4 MiB to be free when it starts, and its words about it are lost at times.
+  std::uintmax_t least_memory() const {
+    const bool by_mpirun = !job_.commands && !job_.remote && job_.cluster.kind == Cluster::Kind::memory;
+    return by_mpirun ? (4 << 20) + (1 << 16) : 1 << 16;
+  }
+
   std::filesystem::path control_file() const { return shared_.path() / "control"; }
 
   std::unique_ptr<SharedControlBlock> made_control() const {
@@ -248,13 +260,14 @@ class Launch {
     if (!rank.exists()) return;
     throw RankLost(fmt::format("rank {} on {} has not connected to {}: {}", rank.value,
                                control_->rank(rank).host, rendezvous_->endpoint(),
-                               last_output(job_, "is its host up, and does it reach this address?")));
+                               last_output(log(), "is its host up, and does it reach this address?")));
   }
 
   void check_ranks() {
     if (job_.interrupted && job_.interrupted()) throw Interrupted("interrupted");
     if (job_.commands || job_.remote)
-      throw_reported_error(job_);  // at once: the rank may hang in what it still has to end
+      throw_reported_error(job_.folder,
+                           job_.cluster.ranks);  // at once: the rank may hang in what it still has to end
     if (rendezvous_) rendezvous_->check();
     const auto lost = monitor_.check();
     if (!lost) return;
@@ -263,9 +276,9 @@ class Launch {
     // mpirun ends all other ranks at once, so only its log tells which rank ended first. A rank that failed
     // with an exception has written an error file.
     ranks_.wait_for_exit(job_.commands || job_.remote ? 200ms : 5s);
-    throw_reported_error(job_);
-    throw_if_memory_full(job_, shared_.path());
-    const RankId first = first_rank_mpirun_reported(job_);
+    throw_reported_error(job_.folder, job_.cluster.ranks);
+    throw_if_memory_full(log(), shared_.path(), least_memory());
+    const RankId first = first_rank_mpirun_reported(log(), job_.cluster.ranks);
     throw RankLost(failure_text(*control_, {first.exists() ? first : lost->rank, true, lost->how}));
   }
 

@@ -200,7 +200,7 @@ RankProcesses::RankProcesses(const SharedControlBlock& control,
 }
 
 RankProcesses::~RankProcesses() {
-  if (all_exited()) return;
+  if (all_exited() && !failed()) return;  // ranks may survive an mpirun that was killed
   for (const RankId rank : first_ranks(control_.ranks())) {
     const int process = control_.rank(rank).process.load();
     const bool collected = std::ranges::any_of(  // the id may belong to another process by now
@@ -227,9 +227,10 @@ bool RankProcesses::all_exited() {
   return all;
 }
 
-std::optional<std::size_t> RankProcesses::failed() const {
+std::optional<RankProcesses::Failed> RankProcesses::failed() const {
   for (std::size_t i = 0; i < children_.size(); ++i) {
-    if (children_[i].status != 0) return i;
+    const int status = children_[i].status;
+    if (status != 0) return Failed{i, WIFSIGNALED(status) ? WTERMSIG(status) : 0};
   }
   return std::nullopt;
 }

@@ -81,8 +81,13 @@ class RankProcesses {
   ~RankProcesses();
 
   bool all_exited();
-  /// The first child that has exited with an error so far.
-  std::optional<std::size_t> failed() const;
+  /// A child that has exited with an error, or that a signal has ended.
+  struct Failed {
+    std::size_t child = 0;
+    int signal = 0;  ///< 0: it has exited
+  };
+  /// The first that has failed so far.
+  std::optional<Failed> failed() const;
   /// Waits until all children have exited, at most `time`.
   void wait_for_exit(std::chrono::milliseconds time);
 

@@ -108,6 +108,12 @@ TEST_CASE("an exception of a task is thrown again with its text, and the other p
   check_fails_with<LimitError>([]() -> std::string { throw LimitError("too much"); }, "too much");
   check_fails_with<std::runtime_error>([]() -> std::string { throw std::logic_error("a fault"); }, "a fault");
   check_fails_with<LimitError>([]() -> std::string { throw std::bad_alloc(); }, error_text(std::bad_alloc()));
+  check_fails_with<LimitError>(
+      []() -> std::string {
+        std::get_new_handler()();
+        return "";
+      },
+      error_text(std::bad_alloc()));
 }
 
 TEST_CASE("a process that dies is a failure, whatever it had written", "[commands]") {

@@ -235,4 +235,13 @@ TEST_CASE("ranks that connect by sockets pass by strangers, who are dropped",
   for (const Stranger* one : {&silent, &garbage, &liar}) CHECK(one->seconds_until_dropped() < 1.2);
 }
 
+TEST_CASE("a rank that cannot reach another one says where, as one that lost its connection",
+          "[validate][faults]") {
+  const Listener own("127.0.0.1");
+  const int port = free_port();
+  CHECK_THROWS_MATCHES(
+      connect_sockets(own, RankId{1}, {{"127.0.0.1", port, 0}, own.endpoint()}), PeerDisconnected,
+      Catch::Message(fmt::format("rank 1 cannot connect to 127.0.0.1:{}: Connection refused", port)));
+}
+
 }  // namespace stepcast::strangers_test

@@ -81,11 +81,8 @@ TEST_CASE("the chosen fidelity is within 1 % of every message on a tapered fat t
   }
 }
 
-namespace {
-
-/// Case D of contended_test.cpp: a ring over all 16 nodes runs beside one over half of them.
-/// @param last_link  multiplies the bandwidth of the first link from node 15 to node 0
-void add_second_ring(Run& run, const Topology& topology, double last_link) {
+TEST_CASE("collectives of two communicators are simulated message by message", "[sim]") {
+  Run run(switch_platform(16), 16, three_layers({1e9}));
   run.communication.all_reduce.algorithm = Algorithm::ring;
   run.plan = synchronous_plan(run.platform, run.endpoints, run.workload, run.options, run.communication);
   Communicator half = run.plan.communicators.at(0);
@@ -96,23 +93,9 @@ void add_second_ring(Run& run, const Topology& topology, double last_link) {
   run.plan.communicators.push_back(half);
   run.plan.collectives.push_back(second);
   run.simulation.plan = &run.plan;
-  std::vector<int> route;
-  topology.route(15, 0, route);
-  if (last_link < 1) run.simulation.bandwidths.multiply(route.front(), last_link);
-}
-
-}  // namespace
-
-TEST_CASE("collectives of two communicators are not coupled where links differ", "[sim]") {
-  const auto fidelity_of = [](double last_link) {
-    Run run(switch_platform(16), 16, three_layers({1e9}));
-    const Topology topology(run.platform);
-    add_second_ring(run, topology, last_link);
-    const CollectiveSchedules schedules(run.simulation, topology);
-    return to_text(PlannedCollectives(schedules, ComputeBudget::small).fidelity().used());
-  };
-  CHECK(fidelity_of(1) == "coupled");
-  CHECK(fidelity_of(0.4) == "message");
+  const Topology topology(run.platform);
+  const CollectiveSchedules schedules(run.simulation, topology);
+  CHECK(to_text(PlannedCollectives(schedules, ComputeBudget::small).fidelity().used()) == "message");
 }
 
 }  // namespace stepcast::fidelity_test
