@@ -153,7 +153,8 @@ std::optional<Parts> parts_of(const Simulation& simulation) {
   for (const CollectiveLoad::One& one : load.collectives) {
     const bool nccl = schedules[one.id].known;
     const double seconds = nccl ? one.seconds : collective_seconds(sampling, one, known);
-    parts.all += calls[one.id.index()] * seconds;
+    // Groups drift apart, and a collective of one then shares links with another collective of the next.
+    parts.all += calls[one.id.index()] * seconds * load.groups(one);
     if (!nccl) add_bytes(one, calls[one.id.index()], bytes);
   }
   for (std::size_t i = 0; i < calls.size(); ++i) parts.all += calls[i] * plan.collectives[i].wait.value;
@@ -178,13 +179,10 @@ void check_times(const Trial& trial, const Outcome& outcome, const Form& form, F
   for (const double out_of_range : {-sum.compute, -sum.waiting, -sum.loading, -sum.exposed,
                                     -sum.communication, sum.compute - sum.seconds})
     worst = std::isfinite(out_of_range) ? std::max(worst, out_of_range / sum.seconds) : 1e300;
-  // Of asynchronous workers the step is a harmonic mean and its parts are arithmetic means, which differ with
-  // noise.
-  const Noise& noise = trial.experiment().noise;
-  const bool uneven =
-      trial.experiment().plan.asynchronous && (noise.jitter != Noise::Jitter::none || noise.has_stragglers());
+  // Of asynchronous workers the step is a harmonic mean and its parts are arithmetic means.
+  const bool uneven = trial.experiment().plan.asynchronous;
   const bool ends = worst < 1e300;
-  findings.push_back({uneven && ends ? "times, uneven" : "times", sum.compute, sum.seconds, worst,
+  findings.push_back({uneven && ends ? "times, asynchronous" : "times", sum.compute, sum.seconds, worst,
                       uneven && ends ? kNoBound : kRounding, "compute | all steps", to_text(form) + " |"});
 }
 
