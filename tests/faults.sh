@@ -69,8 +69,8 @@ left_behind() {
     sleep 0.1
   done
   pgrep -fa "$work/$name" && fail "$name: processes are left"
-  for owner in /dev/shm/stepcast-*/.owner; do
-    [ -e "$owner" ] && flock -n "$owner" true && fail "$name: ${owner%/*} is left"
+  for owner in /dev/shm/stepcast-*.owner; do
+    [ -e "$owner" ] && flock -n "$owner" true && fail "$name: ${owner%.owner} is left"
   done
   [[ ${more[*]} == *netcluster* ]] && ip netns list | grep -E '^stepcast[0-9]' && fail "$name: namespaces are left"
 }

@@ -114,7 +114,7 @@ wait "$pid" || fail "exit code $?: $(cat hosts.err)"
 [ -z "$(ls -A tmp)" ] || fail "files are left: $(ls -A tmp)"
 shared_memory | comm -13 before - >new
 while read -r folder; do  # another program's launch has its folder locked
-  [ ! -e "$folder/.owner" ] || flock -n "$folder/.owner" true && fail "$folder is left"
+  [ ! -e "$folder.owner" ] || flock -n "$folder.owner" true && fail "$folder is left"
 done <new
 for what in "${!count[@]}"; do echo "$what: ${count[$what]}"; done | sort
 echo "$launches launches of seed ${3:-1} were killed, stopped or hung up: $failures failures"

@@ -182,6 +182,27 @@ std::vector<std::string> leading_columns(const Scenario& scenario) {
 
 }  // namespace
 
+namespace {
+
+/// Names the points whose form of simulation was not compared with one of every message.
+void print_rough_points(const Results& shown) {
+  std::vector<std::string> rough;
+  for (const Row& row : shown.rows) {
+    if (row.text("fidelity").ends_with("roughly") || row.text("folding").ends_with("roughly"))
+      rough.push_back(row.text("point"));
+  }
+  if (rough.empty()) return;
+  const std::size_t named = std::min<std::size_t>(rough.size(), 3);
+  fmt::print(
+      "Simulated roughly, with no known bound of the error (columns fidelity and folding): {} of {} "
+      "points: {}{}. For every message: --set simulation.fidelity=message\n",
+      rough.size(), shown.rows.size(),
+      fmt::join(rough.begin(), rough.begin() + static_cast<std::ptrdiff_t>(named), "; "),
+      named < rough.size() ? "; ..." : "");
+}
+
+}  // namespace
+
 void print_outputs(const Outputs& outputs, const Simulations& all, const Scenario& scenario,
                    const Experiment& largest) {
   Results shown = outputs.results;
@@ -198,6 +219,7 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
                largest.learning ? "; stepcast learn trains the points of this scenario" : "");
   const Answer answer = answer_of(shown, scenario.sweep_keys);
   fmt::print("\n{}\n{}\n", answer.scaling, answer.change);
+  print_rough_points(shown);
 }
 
 }  // namespace stepcast

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "core/os/files.hpp"
@@ -94,31 +95,34 @@ FolderLock::~FolderLock() {
 
 namespace {
 
-constexpr const char* kOwner = ".owner";
+constexpr std::string_view kBegin = "stepcast-", kEnd = ".owner";  // six other characters are between them
 
-/// Opens a file of this user and locks it. @return -1, with errno, if that is not possible at once
-int locked(const std::filesystem::path& file, int flags) {
-  const int descriptor = ::open(file.c_str(), flags | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (descriptor < 0) return -1;
+/// Locks an open file of this user. @return false if another process holds it
+bool lock_own(int descriptor) {
   struct stat state {};
-  if (::fstat(descriptor, &state) == 0 && state.st_uid == ::geteuid() &&
-      ::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-    return descriptor;
-  const int error = errno;
-  ::close(descriptor);
-  errno = error;
-  return -1;
+  return ::fstat(descriptor, &state) == 0 && state.st_uid == ::geteuid() &&
+         ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
 }
 
-/// Removes the folders of processes that were killed.
+std::filesystem::path folder_of(const std::filesystem::path& owner) {
+  return std::filesystem::path(owner).replace_extension();
+}
+
+/// Removes the folders of processes that were killed. The owner's file goes last, so that nothing is lost
+/// sight of.
 void remove_ownerless(const std::filesystem::path& parent) {
   std::error_code error, ignored;
   std::filesystem::directory_iterator entry(parent, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with("stepcast-")) continue;
-    const int owner = locked(entry->path() / kOwner, 0);
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() != kBegin.size() + 6 + kEnd.size())
+      continue;
+    const int owner = ::open(entry->path().c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (owner < 0) continue;
-    std::filesystem::remove_all(entry->path(), ignored);
+    if (lock_own(owner)) {
+      std::filesystem::remove_all(folder_of(entry->path()), ignored);
+      std::filesystem::remove(entry->path(), ignored);
+    }
     ::close(owner);
   }
 }
@@ -135,25 +139,27 @@ std::filesystem::path temporary_folder() {
 WorkFolder::WorkFolder() : WorkFolder(temporary_folder()) {}
 
 WorkFolder::WorkFolder(const std::filesystem::path& parent) {
-  constexpr const char* kWhat = "cannot make a folder here";
   remove_ownerless(parent);
-  std::string name = (parent / "stepcast-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw_unwritable(parent, kWhat, errno);
-  path_ = name;
-  // Under its own name the file is locked from the beginning.
-  const auto owner = path_ / kOwner, unlocked = path_ / ".unlocked";
-  owner_ = locked(unlocked, O_CREAT | O_EXCL);
-  if (owner_ >= 0 && ::rename(unlocked.c_str(), owner.c_str()) == 0) return;
+  while (true) {
+    std::string name = (parent / kBegin).string() + "XXXXXX" + std::string(kEnd);
+    owner_ = ::mkostemps(name.data(), static_cast<int>(kEnd.size()), O_CLOEXEC);
+    if (owner_ < 0) throw_unwritable(parent, "cannot make a folder here", errno);
+    path_ = folder_of(name);
+    // Before it was locked, another process may have taken it for one that was left.
+    if (lock_own(owner_) && is_still(name, owner_)) break;
+    ::close(owner_);
+  }
+  if (::mkdir(path_.c_str(), 0700) == 0) return;
   const int error = errno;
-  if (owner_ >= 0) ::close(owner_);
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-  throw_unwritable(parent, kWhat, error);
+  ::unlink((path_.string() + std::string(kEnd)).c_str());
+  ::close(owner_);
+  throw_unwritable(parent, "cannot make a folder here", error);
 }
 
 WorkFolder::~WorkFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+  std::filesystem::remove(path_.string() + std::string(kEnd), ignored);
   ::close(owner_);
 }
 

@@ -89,6 +89,7 @@ bool sample(const CollectiveLoad& traffic, ChosenFidelity& chosen) {
   const auto all = different(traffic);
   double messages = 0;
   for (const auto* one : all) messages += sampled_messages(*one->pattern->schedule);
+  if (messages > kMostSampled) return false;
   const bool together = std::ranges::all_of(
       all, [](const CollectiveLoad::One* one) { return all_ranks_take_part(*one->schedule); });
   const double most = together ? kCheapSampleMessages : kMostSampled;

@@ -220,17 +220,21 @@ SimulationResult run_programs(const Simulation& simulation, const PlannedCollect
 constexpr double kCloseEnough = 0.005;      // share of a run's time that contention may account for
 constexpr double kSecondsPerWork = 0.2e-6;  // processor time of a unit of MaxMinSharing::work
 
-/// The share by which a run takes longer than with every collective at its lower bound. A rough fidelity and
-/// a rough folding can be wrong only about how collectives slow each other down, so this share bounds their
-/// error.
+/// The share by which a run without noise takes longer than with every collective at its lower bound. A rough
+/// fidelity and a rough folding can be wrong only about how collectives slow each other down, so this share
+/// bounds their error. Noise makes workers wait, which hides communication and takes most of the time of
+/// large runs.
 double contention_share(const Simulation& simulation, const PlannedCollectives& collectives,
                         const SimulationResult& result) {
-  Simulation lower_bound = simulation;
-  lower_bound.timeline_ranks.clear();
+  const bool is_quiet = simulation.noise.jitter == Noise::Jitter::none && !simulation.noise.has_stragglers();
+  Simulation quiet = simulation;
+  quiet.timeline_ranks.clear();
+  quiet.noise = {};
   LinkOptions options = collectives.link_options();
+  const double seconds = is_quiet ? result.seconds : run_programs(quiet, collectives, options).seconds;
   options.lower_bounds = true;
-  const double least = run_programs(lower_bound, collectives, options).seconds;
-  return least > 0 ? result.seconds / least - 1 : 0;
+  const double least = run_programs(quiet, collectives, options).seconds;
+  return least > 0 ? seconds / least - 1 : 0;
 }
 
 void set_close(Accuracy& accuracy) {

@@ -45,10 +45,10 @@ int main(int argc, char** argv) {
   const int ranks = std::stoi(argv[4]), stride = std::stoi(argv[5]);
   Placement placement{&platform, &bandwidths.topology(), {}, std::stod(argv[7])};
   for (int rank = 0; rank < ranks; ++rank) placement.endpoints.push_back(rank * stride % platform.devices());
-  SimNetwork network(bandwidths, Fidelity::message);
+  NetworkPatterns patterns(bandwidths);
   const PatternId exchange =
-      network.add(std::make_shared<const Schedule>(schedule_of(argv[3], ranks)), placement);
-  fmt::print("{}\n", simulated_alone(network, exchange, {std::stod(argv[6])}));
+      patterns.add(std::make_shared<const Schedule>(schedule_of(argv[3], ranks)), placement);
+  fmt::print("{}\n", simulated_alone(patterns, LinkSharing::max_min, exchange, {std::stod(argv[6])}));
   for (const int endpoint : placement.endpoints)
     fmt::print("{}\n", bandwidths.topology().endpoint_name(endpoint));
 }

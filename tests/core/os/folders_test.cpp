@@ -102,9 +102,9 @@ TEST_CASE("the temporary folder of a killed process is removed by the next one, 
     _exit(0);  // without destructors
   }
   waitpid(child, nullptr, 0);
-  CHECK(entries(parent.path()) == 2);
+  CHECK(entries(parent.path()) == 3);
   const WorkFolder first(parent.path());
-  CHECK(entries(parent.path()) == 2);  // only the killed process's is gone
+  CHECK(entries(parent.path()) == 3);  // only the killed process's is gone
   { const WorkFolder second(parent.path()); }
   CHECK(std::filesystem::exists(first.path()));
   CHECK(std::filesystem::exists(strange / "kept"));

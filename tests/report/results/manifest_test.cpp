@@ -47,9 +47,9 @@ TEST_CASE("a shard's description with a number that no run writes is refused", "
   const TemporaryFolder folder;
   const auto file = folder.path() / "shard.json";
   const auto read_with = [&](const std::string& draws, const std::string& shard, const std::string& shards) {
-    write_atomically(
-        file, R"({"build":"1","scenario":"s","settings":[],"inputs":[],"results_only":true,"draws":)" +
-                  draws + ",\"shard\":" + shard + ",\"shards\":" + shards + "}");
+    write_atomically(file,
+                     R"({"build":"1","scenario":"s","settings":[],"inputs":[],"results_only":true,"draws":)" +
+                         draws + ",\"shard\":" + shard + ",\"shards\":" + shards + "}");
     return read_shard_folder(folder.path());
   };
   CHECK(read_with("0", "1", "2").shard == 1);
