@@ -9,6 +9,9 @@ namespace stepcast::drawn {
 /// Every message of every worker, each of which has its program: the reference of all forms.
 inline constexpr Form kMessages{Fidelity::message, Folding::never, LinkSharing::max_min};
 
+/// What stepcast chooses, with the sharing of kMessages.
+inline constexpr Form kMaxMin{.sharing = LinkSharing::max_min};
+
 /// Differences of times that are computed from equal numbers in another order.
 constexpr double kRounding = 1e-9;
 /// Of one program for many workers to one program each (docs/explanation/simulation.md, "Folding").

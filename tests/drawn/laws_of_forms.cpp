@@ -33,7 +33,7 @@ void compare(Trial& trial, const Form& form, std::string law, double bound, Find
 void check_forms(Trial& trial, Findings& findings) {
   for (const Fidelity fidelity : {Fidelity::automatic, Fidelity::message}) {
     for (const Folding fold : {Folding::automatic, Folding::always, Folding::never}) {
-      const Form form{fidelity, fold};
+      const Form form{fidelity, fold, LinkSharing::max_min};
       if (form == kMessages || (trial.work() >= kLargeWork && fold != Folding::automatic)) continue;
       const auto [bound, word] = claim_of(trial.outcome(form).result);
       compare(trial, form, std::string(fidelity == Fidelity::message ? "messages, " : "automatic, ") + word,
@@ -41,8 +41,9 @@ void check_forms(Trial& trial, Findings& findings) {
     }
   }
   if (trial.experiment().plan.asynchronous) return;  // all their messages are simulated in any form
-  compare(trial, {Fidelity::fluid}, "fluid", kNoBound, findings);
-  compare(trial, {Fidelity::coupled}, "coupled", kNoBound, findings);
+  compare(trial, {.fidelity = Fidelity::fluid, .sharing = LinkSharing::max_min}, "fluid", kNoBound, findings);
+  compare(trial, {.fidelity = Fidelity::coupled, .sharing = LinkSharing::max_min}, "coupled", kNoBound,
+          findings);
 }
 
 namespace {
@@ -84,10 +85,21 @@ Finding without_ties(const Trial& trial, const Form& form) {
   return finding;
 }
 
+/// The sharing that stepcast chooses is one of the two, as its results say.
+void check_chosen_sharing(Trial& trial, Findings& findings) {
+  const Outcome& chosen = trial.outcome({});
+  const bool simgrid = chosen.result.link_sharing.find("SimGrid") != std::string::npos;
+  const Form form{.sharing = simgrid ? LinkSharing::simgrid : LinkSharing::max_min};
+  const double step = trial.outcome(form).step;
+  findings.push_back({"chosen sharing", chosen.step, step, difference(chosen.step, step), kRounding,
+                      result_text(chosen) + " | " + result_text(trial.outcome(form)), " |" + to_text(form)});
+}
+
 }  // namespace
 
 void check_simgrid(Trial& trial, Findings& findings) {
   if (trial.work() > kMostSimGridWork) return;
+  check_chosen_sharing(trial, findings);
   const Plan& plan = trial.experiment().plan;
   Form form = kMessages;
   form.sharing = LinkSharing::simgrid;

@@ -58,7 +58,7 @@ Plan with_half_pauses(Plan plan) {
 
 void check_halved(Trial& trial, Findings& findings) {
   const Plan half = with_half_pauses(trial.experiment().plan);
-  for (const Form& form : {Form{}, kMessages}) {
+  for (const Form& form : {kMaxMin, kMessages}) {
     Simulation simulation = trial.simulation(form);
     simulation.plan = &half;
     simulation.noise.start_spread *= 0.5;

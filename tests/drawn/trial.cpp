@@ -52,7 +52,7 @@ std::string to_text(const Form& form) {
   if (form.fidelity != Fidelity::automatic)
     text += " --set simulation.fidelity=" + fidelity_names()[static_cast<std::size_t>(form.fidelity)];
   if (form.fold != Folding::automatic) text += fmt::format(" --set simulation.fold={}", fold_text(form.fold));
-  if (form.sharing != LinkSharing::max_min)
+  if (form.sharing != LinkSharing::automatic)
     text += " --set simulation.sharing=" + link_sharing_names()[static_cast<std::size_t>(form.sharing)];
   return text;
 }

@@ -17,7 +17,7 @@ constexpr double kLargeWork = 130e3;
 struct Form {
   Fidelity fidelity = Fidelity::automatic;
   Folding fold = Folding::automatic;
-  LinkSharing sharing = LinkSharing::max_min;
+  LinkSharing sharing = LinkSharing::automatic;
 
   auto operator<=>(const Form&) const = default;
 };
