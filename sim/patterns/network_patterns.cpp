@@ -41,6 +41,22 @@ double NetworkPatterns::latency(PatternId id, Bytes buffer) const {
   return seconds;
 }
 
+const NetworkPatterns::MergedLinks& NetworkPatterns::merged_links() const {
+  if (merged_.first_phase.size() == size()) return merged_;
+  merged_ = {};
+  std::vector<const std::vector<LinkWeight>*> uses;
+  for (std::size_t i = 0; i < size(); ++i) {
+    merged_.first_phase.push_back(uses.size());
+    for (const PhaseLoad& phase : pattern(PatternId(i)).phases) {
+      for (const EdgesLoad& edges : phase.edges) uses.push_back(&edges.links);
+    }
+  }
+  LinkClasses classes = merge_links(uses, [this](int link) { return bandwidths_[link]; });
+  merged_.of_phases = std::move(classes.patterns);
+  merged_.bandwidths = std::move(classes.bandwidths);
+  return merged_;
+}
+
 std::optional<NetworkPatterns::Known> NetworkPatterns::known(PatternId id, Bytes buffer) const {
   const auto found = known_.find({id, buffer.value});
   return found == known_.end() ? std::nullopt : std::optional(found->second);
@@ -49,7 +65,10 @@ std::optional<NetworkPatterns::Known> NetworkPatterns::known(PatternId id, Bytes
 double NetworkPatterns::lower_bound(PatternId id, Bytes buffer) const {
   if (const auto duration = known(id, buffer); duration && duration->modelled) return duration->seconds;
   const auto [bound, is_new] = lower_bounds_.try_emplace({id, buffer.value}, 0);
-  if (is_new) bound->second = lower_bound_seconds(pattern(id), buffer, bandwidths_);
+  if (!is_new) return bound->second;
+  const auto [shape, is_first] = shapes_.try_emplace(id);
+  if (is_first) shape->second = shape_of(pattern(id), bandwidths_);
+  bound->second = lower_bound_seconds(pattern(id), shape->second, buffer, bandwidths_);
   return bound->second;
 }
 

@@ -41,6 +41,14 @@ class NetworkPatterns {
   /// Lower bound of the duration [s]: the modelled one if there is one, or lower_bound_seconds.
   double lower_bound(PatternId id, Bytes buffer) const;
 
+  /// The merged links of all patterns (fidelity coupled), computed in the first call after the last `add`.
+  struct MergedLinks {
+    std::vector<BytesPerSecond> bandwidths;
+    std::vector<std::vector<int>> of_phases;      ///< by pattern, phase and kind of edge
+    IdTable<PatternId, std::size_t> first_phase;  ///< by pattern: its first entry in of_phases
+  };
+  const MergedLinks& merged_links() const;
+
   /// A duration that replaces the simulation of a pattern.
   struct Known {
     double seconds = 0;     ///< [s]
@@ -56,6 +64,8 @@ class NetworkPatterns {
   mutable IdTable<PatternId, Pattern> patterns_;         ///< their loads are computed when they are asked for
   std::map<std::pair<PatternId, double>, Known> known_;  ///< by pattern and bytes
   mutable std::map<std::pair<PatternId, double>, double> lower_bounds_;  ///< computed so far [s]
+  mutable std::map<PatternId, PatternShape> shapes_;                     ///< computed so far
+  mutable MergedLinks merged_;                                           ///< see merged_links
   std::int64_t computed_routes_ = 0;
 };
 

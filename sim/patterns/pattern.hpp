@@ -38,8 +38,19 @@ double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths);
 /// fastest edge. Requires `all_ranks_take_part`.
 double least_seconds(const Pattern& pattern, Bytes buffer);
 
+/// What the lower bound of a pattern depends on besides its buffer.
+struct PatternShape {
+  /// By rank; ranks that exchange messages, directly or through other ranks, share a group.
+  std::vector<int> group_of_rank;
+  int groups = 0;
+  bool all_take_part = false;  ///< all_ranks_take_part
+  bool lock_step = false;      ///< in_lock_step
+};
+PatternShape shape_of(const Pattern& pattern, const LinkBandwidths& bandwidths);
+
 /// Lower bound of the duration of a pattern [s], whatever other traffic there is. For several groups side by
 /// side it is the bound of the fastest group, as if groups shared no links.
-double lower_bound_seconds(const Pattern& pattern, Bytes buffer, const LinkBandwidths& bandwidths);
+double lower_bound_seconds(const Pattern& pattern, const PatternShape& shape, Bytes buffer,
+                           const LinkBandwidths& bandwidths);
 
 }  // namespace stepcast

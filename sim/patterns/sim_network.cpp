@@ -88,7 +88,7 @@ SimNetwork::SimNetwork(const NetworkPatterns& patterns, const LinkOptions& optio
   const LinkBandwidths& bandwidths = patterns.bandwidths();
   const bool coupled = options.fidelity == Fidelity::coupled;
   std::vector<BytesPerSecond> merged;
-  if (coupled) merged = merge();
+  if (coupled && !options.lower_bounds) merged = patterns.merged_links().bandwidths;
   if (options.sharing == LinkSharing::simgrid) {
     engine_ = std::make_unique<Engine>(coupled ? FlowLinks{std::move(merged)} : FlowLinks{bandwidths});
   } else {
@@ -113,23 +113,9 @@ void SimNetwork::place_messages() {
   if (options_.one_at_a_time) leave_out_unshared_links(all, patterns_.bandwidths());
 }
 
-/// Merges the links of all phases and returns the bandwidths of the merged links.
-std::vector<BytesPerSecond> SimNetwork::merge() {
-  if (options_.lower_bounds) return {};
-  std::vector<const std::vector<LinkWeight>*> uses;
-  for (std::size_t i = 0; i < patterns_.size(); ++i) {
-    first_phase_.push_back(uses.size());
-    for (const PhaseLoad& phase : patterns_.pattern(PatternId(i)).phases) {
-      for (const EdgesLoad& edges : phase.edges) uses.push_back(&edges.links);
-    }
-  }
-  LinkClasses merged = merge_links(uses, [this](int link) { return patterns_.bandwidths()[link]; });
-  class_links_ = std::move(merged.patterns);
-  return std::move(merged.bandwidths);
-}
-
 const std::vector<int>& SimNetwork::phase_links(PatternId pattern, std::size_t phase, EdgeKind kind) const {
-  return class_links_[first_phase_[pattern] + 2 * phase + static_cast<std::size_t>(kind)];
+  const NetworkPatterns::MergedLinks& merged = patterns_.merged_links();
+  return merged.of_phases[merged.first_phase[pattern] + 2 * phase + static_cast<std::size_t>(kind)];
 }
 
 void SimNetwork::start_flow(EndpointPair ends, std::span<const int> links, Bytes size,

@@ -63,13 +63,10 @@ class SimNetwork {
   const std::vector<int>& phase_links(PatternId pattern, std::size_t phase, EdgeKind kind) const;
 
  private:
-  std::vector<BytesPerSecond> merge();
   void place_messages();
 
   const NetworkPatterns& patterns_;
   LinkOptions options_;
-  std::vector<std::vector<int>> class_links_;    ///< by pattern, phase and kind of edge, see phase_links
-  IdTable<PatternId, std::size_t> first_phase_;  ///< by pattern: its first entry in class_links_
   std::unique_ptr<Engine> engine_;
   std::optional<MaxMinSharing> links_;       ///< unless SimGrid shares them
   std::deque<MessagePattern> placed_;        ///< by pattern (fidelity message)

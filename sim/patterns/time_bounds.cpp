@@ -157,13 +157,8 @@ double least_seconds(const Pattern& pattern, Bytes buffer) {
 
 namespace {
 
-/// Group number per rank; ranks that exchange messages, directly or through other ranks, share a group.
-struct Groups {
-  std::vector<int> of;
-  int count = 0;
-};
-
-Groups groups_of(const Schedule& schedule) {
+/// Sets the groups of a shape.
+void set_groups(const Schedule& schedule, PatternShape& shape) {
   std::vector<std::size_t> leader(static_cast<std::size_t>(schedule.ranks));
   std::iota(leader.begin(), leader.end(), 0);
   const auto leader_of = [&](std::size_t rank) {
@@ -178,13 +173,12 @@ Groups groups_of(const Schedule& schedule) {
           leader_of(static_cast<std::size_t>(edge.target));
     }
   }
-  Groups groups{std::vector<int>(leader.size(), -1), 0};
+  shape.group_of_rank.assign(leader.size(), -1);
   for (std::size_t rank = 0; rank < leader.size(); ++rank) {
-    int& number = groups.of[leader_of(rank)];
-    if (number < 0) number = groups.count++;
-    groups.of[rank] = number;
+    int& number = shape.group_of_rank[leader_of(rank)];
+    if (number < 0) number = shape.groups++;
+    shape.group_of_rank[rank] = number;
   }
-  return groups;
 }
 
 /// The cost of an edge that has the network to itself.
@@ -223,8 +217,8 @@ double uncontended_edge_seconds(const UncontendedEdge& edge, double bytes, doubl
 /// rank enters a phase when its messages of the phases before are done, and an edge sends its messages one
 /// after the other.
 double lower_bound_of_groups(const Pattern& pattern, Bytes buffer, const LinkBandwidths& bandwidths,
-                             const Groups& groups) {
-  std::vector<double> entered(groups.of.size(), 0), done;  // by rank
+                             const PatternShape& shape) {
+  std::vector<double> entered(shape.group_of_rank.size(), 0), done;  // by rank
   std::map<const void*, std::vector<UncontendedEdge>> alone;
   for (const Phase& phase : pattern.schedule->phases) {
     const auto [found, is_new] = alone.try_emplace(phase.edges.get());
@@ -243,9 +237,9 @@ double lower_bound_of_groups(const Pattern& pattern, Bytes buffer, const LinkBan
     }
     entered.swap(done);
   }
-  std::vector<double> ends(static_cast<std::size_t>(groups.count), 0);
+  std::vector<double> ends(static_cast<std::size_t>(shape.groups), 0);
   for (std::size_t rank = 0; rank < entered.size(); ++rank) {
-    double& end = ends[static_cast<std::size_t>(groups.of[rank])];
+    double& end = ends[static_cast<std::size_t>(shape.group_of_rank[rank])];
     end = std::max(end, entered[rank]);
   }
   double least = INFINITY;
@@ -295,12 +289,19 @@ double lower_bound_by_links(const Pattern& pattern, Bytes buffer, const LinkBand
 
 }  // namespace
 
-double lower_bound_seconds(const Pattern& pattern, Bytes buffer, const LinkBandwidths& bandwidths) {
-  const Groups groups = groups_of(*pattern.schedule);
-  if (groups.count > 1 || !all_ranks_take_part(*pattern.schedule))
-    return lower_bound_of_groups(pattern, buffer, bandwidths, groups);
-  if (in_lock_step(pattern, bandwidths))
-    return uncontended_seconds(pattern.phases, pattern.placement, buffer);
+PatternShape shape_of(const Pattern& pattern, const LinkBandwidths& bandwidths) {
+  PatternShape shape;
+  set_groups(*pattern.schedule, shape);
+  shape.all_take_part = all_ranks_take_part(*pattern.schedule);
+  shape.lock_step = shape.all_take_part && in_lock_step(pattern, bandwidths);
+  return shape;
+}
+
+double lower_bound_seconds(const Pattern& pattern, const PatternShape& shape, Bytes buffer,
+                           const LinkBandwidths& bandwidths) {
+  if (shape.groups > 1 || !shape.all_take_part)
+    return lower_bound_of_groups(pattern, buffer, bandwidths, shape);
+  if (shape.lock_step) return uncontended_seconds(pattern.phases, pattern.placement, buffer);
   return std::max(least_seconds(pattern, buffer), lower_bound_by_links(pattern, buffer, bandwidths));
 }
 

@@ -29,8 +29,10 @@ Compared compared(const RandomCase& c, const Schedule& of_group, Bytes buffer) {
     const auto shared = std::make_shared<const Schedule>(of_group);
     const int groups = c.workers() / of_group.ranks;
     const PatternId added = network.add(replicated(shared, groups), {&platform, &topology, endpoints_of(c)});
-    return std::vector<double>{lower_bound_seconds(network.pattern(added), buffer, bandwidths),
-                               simulated_alone(network, LinkSharing::max_min, added, buffer)};
+    return std::vector<double>{
+        lower_bound_seconds(network.pattern(added), shape_of(network.pattern(added), bandwidths), buffer,
+                            bandwidths),
+        simulated_alone(network, LinkSharing::max_min, added, buffer)};
   });
   return {numbers[0], numbers[1]};
 }
