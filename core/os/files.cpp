@@ -110,6 +110,8 @@ void rename_to(const fs::path& temporary, const fs::path& file) {
 }  // namespace
 
 void write_atomically(const fs::path& file, std::string_view text) {
+  if (fs::exists(file) && !fs::is_regular_file(file) && !fs::is_directory(file))
+    throw InputError(fmt::format("{}: expected a regular file to write, or a new name", file.string()));
   try {
     rename_to(write_temporary(file, text), file);
   } catch (const std::system_error& error) {

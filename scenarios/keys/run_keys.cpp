@@ -111,8 +111,8 @@ const Keys& simulation_keys() {
                          {"fold", "name or boolean", "automatic, on, off", "automatic",
                           "whether one simulated program stands for all workers that are equal"},
                          {"sharing", "name", "automatic, max_min, simgrid", "automatic",
-                          "solver that shares links among messages: stepcast's own, or SimGrid's, which is "
-                          "the reference and slower"}};
+                          "solver that shares links among messages: SimGrid's where it is affordable, or the "
+                          "one named"}};
   return keys;
 }
 

@@ -38,11 +38,18 @@ double sampled_messages(const Schedule& schedule) {
 }
 
 Sampling::Sampling(const LinkBandwidths& bandwidths, LinkSharing sharing)
-    : bandwidths_(bandwidths),
-      engine_(sharing == LinkSharing::simgrid ? FlowLinks{bandwidths}
-                                              : FlowLinks{std::vector<BytesPerSecond>{}}) {
-  if (sharing != LinkSharing::simgrid)
-    links_.emplace(engine_, bandwidths.size(), [this](int link) { return bandwidths_[link]; });
+    : bandwidths_(bandwidths), sharing_(sharing) {
+  start_anew();
+}
+
+void Sampling::start_anew() {
+  links_.reset();
+  if (sharing_ == LinkSharing::simgrid) {
+    engine_.emplace(bandwidths_);
+  } else {
+    engine_.emplace(std::vector<BytesPerSecond>{});
+    links_.emplace(*engine_, bandwidths_.size(), [this](int link) { return bandwidths_[link]; });
+  }
 }
 
 std::optional<double> Sampling::simulated_seconds(const Schedule& schedule, const Pattern& pattern,
@@ -56,13 +63,14 @@ std::optional<double> Sampling::simulated_seconds(const Schedule& schedule, cons
     leave_out_unshared_links(std::array{&messages}, bandwidths_);
     links_->limit_work(before + static_cast<std::int64_t>(work_left));
   }
-  MessageNetwork network(engine_, links_ ? &*links_ : nullptr);
-  const double start = engine_.now();
+  MessageNetwork network(*engine_, links_ ? &*links_ : nullptr);
+  const double start = engine_->now();
   double end = start;
-  network.simulate(messages, buffer, [&] { end = engine_.now(); });
+  network.simulate(messages, buffer, [&] { end = engine_->now(); });
   try {
-    engine_.run();
+    engine_->run();
   } catch (const MaxMinSharing::TooMuchWork&) {
+    start_anew();  // flows are left on the links, for callbacks that are gone
     return std::nullopt;
   }
   work_left -= links_ ? static_cast<double>(links_->work() - before) : count;

@@ -36,15 +36,17 @@ class Sampling {
   /// the difference to the extrapolation with the rounds before; while it is over 0.1 %, the number of rounds
   /// is doubled.
   /// @param max_work  limit of the cost in the unit of MaxMinSharing::work; SimGrid counts 1 a message
-  /// @return nothing if `max_work` does not suffice for three samples; no other pattern may follow then
+  /// @return nothing if `max_work` does not suffice for three samples
   std::optional<SampledTime> time(const Pattern& pattern, Bytes buffer, double max_work);
 
  private:
+  void start_anew();
   std::optional<double> simulated_seconds(const Schedule& schedule, const Pattern& pattern, Bytes buffer,
                                           double& work_left);
 
   const LinkBandwidths& bandwidths_;
-  Engine engine_;
+  LinkSharing sharing_;
+  std::optional<Engine> engine_;
   std::optional<MaxMinSharing> links_;  ///< unless SimGrid shares them
 };
 

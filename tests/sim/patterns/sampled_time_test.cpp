@@ -69,7 +69,7 @@ TEST_CASE("a schedule of few rounds is simulated completely", "[sim]") {
   CHECK(halving.sampled == Approx(halving.played).epsilon(1e-6));
 }
 
-TEST_CASE("nothing is sampled if three samples exceed the allowed work", "[sim]") {
+TEST_CASE("nothing is sampled if samples exceed the allowed work, and the next sample is right", "[sim]") {
   const Platform platform = switch_platform(128);
   const Topology topology(platform);
   NetworkPatterns network{LinkBandwidths(platform)};
@@ -77,7 +77,16 @@ TEST_CASE("nothing is sampled if three samples exceed the allowed work", "[sim]"
   const PatternId added = network.add(ring, {&platform, &topology, test::first_endpoints(128)});
   const LinkBandwidths bandwidths(platform);
   CHECK_FALSE(Sampling(bandwidths, LinkSharing::max_min).time(network.pattern(added), {1e6}, 1000));
-  CHECK(Sampling(bandwidths, LinkSharing::max_min).time(network.pattern(added), {1e6}, 1e6));
+  const auto seconds = [&](Sampling& sampling) {
+    return sampling.time(network.pattern(added), {1e6}, 1e6)->seconds;
+  };
+  Sampling fresh(bandwidths, LinkSharing::max_min);
+  const double expected = seconds(fresh);
+  for (const double work : {2e3, 4e3, 8e3, 1.6e4, 3.2e4}) {
+    Sampling after_giving_up(bandwidths, LinkSharing::max_min);
+    after_giving_up.time(network.pattern(added), {1e6}, work);
+    CHECK(seconds(after_giving_up) == Approx(expected).epsilon(1e-12));
+  }
 }
 
 }  // namespace stepcast::sampled_time_test
