@@ -76,7 +76,8 @@ std::optional<CallsPerStep> calls_per_step(const Plan& plan) {
 
 namespace {
 
-/// Pairs of training workers and servers that exchange messages at the same time, and workers that load input.
+/// Pairs of training workers and servers that exchange messages at the same time, and workers that load
+/// input.
 double messages_in_flight(const Plan& plan) {
   double trainers = 0, servers = 0;
   for (const Role& role : plan.roles) (role.training ? trainers : servers) += role.members;

@@ -85,7 +85,8 @@ TEST_CASE("a synchronous step lasts from last end to last end, and the first doe
 
 TEST_CASE("asynchronous steps are counted from each worker's first end", "[validate]") {
   // Until 10: four steps of 2 s of the one, two of 4 s of the other; a server ends none.
-  CHECK(independent_step_seconds({}, {{2, 4, 6, 8, 10}, {2, 6, 10, 14}, {}}) == Approx(2 / (1 / 2.0 + 1 / 4.0)));
+  CHECK(independent_step_seconds({}, {{2, 4, 6, 8, 10}, {2, 6, 10, 14}, {}}) ==
+        Approx(2 / (1 / 2.0 + 1 / 4.0)));
   CHECK_THROWS_WITH(independent_step_seconds({}, {{1, 2}, {1}}),
                     "simulation.steps: expected at least 2 steps of each worker in a real run of workers "
                     "that step independently");
