@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "report/statistics/statistics.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 
