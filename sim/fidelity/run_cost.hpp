@@ -66,8 +66,8 @@ struct ChosenFidelity {
   bool uses_bottleneck_sharing = false;  ///< single messages use BottleneckSharing
   int segments = 1;                      ///< number of segments that a phase is divided into
   Accuracy accuracy = Accuracy::exact;
-  bool may_be_short =
-      false;  ///< `coupled` may give less than every message, so that no run can bound its error
+  /// `coupled` may take less time than every message, so no run with lower bounds tells its error.
+  bool may_be_short = false;
   /// Sampled durations in the order of CollectiveLoad::collectives [s]; empty if not sampled.
   std::vector<double> seconds;
 

@@ -27,9 +27,8 @@ class NetworkPatterns {
 
   const LinkBandwidths& bandwidths() const { return bandwidths_; }
   std::size_t size() const { return patterns_.size(); }
-  const std::vector<Pattern>& placed() const {
-    return patterns_;
-  }                                                         ///< by PatternId; some without their loads
+  /// By PatternId; those that `pattern` was not asked for have no loads.
+  const std::vector<Pattern>& placed() const { return patterns_; }
   std::int64_t routes() const { return computed_routes_; }  ///< Number of routes computed by `add`.
 
   /// The pattern with the links that it loads. They are computed in the first call: simulating every message
@@ -52,7 +51,7 @@ class NetworkPatterns {
   /// A duration that replaces the simulation of a pattern.
   struct Known {
     double seconds = 0;     ///< [s]
-    bool modelled = false;  ///< a model of the library gives it; otherwise it was sampled (sampled_time)
+    bool modelled = false;  ///< a model of the library gives it; otherwise it was sampled (Sampling)
   };
   /// States the duration of a pattern with this buffer. Sampled durations are for collectives that share
   /// their links with nothing else.

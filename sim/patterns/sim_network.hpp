@@ -28,9 +28,8 @@ struct LinkOptions {
   std::int64_t max_work = std::numeric_limits<std::int64_t>::max();
 };
 
-/// One run: a clock that starts at 0, and the links on which patterns and messages are started. SimGrid
-/// accepts no links after its start, and the fidelity `coupled` merges the links that all patterns load
-/// equally, so the patterns are complete before.
+/// One run: a clock that starts at 0, and the links on which patterns and messages are started. The patterns
+/// are complete before, because the fidelity `coupled` merges the links that all of them load equally.
 class SimNetwork {
  public:
   /// @param patterns  must outlive the run
