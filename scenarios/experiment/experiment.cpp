@@ -307,8 +307,7 @@ void note_noise(const YamlMap& map, const Noise& noise, Plan& plan) {
     note_ineffective(map, {"stragglers"}, "where no worker has such a number", found);
   if (noise.straggler_share == 0)
     note_ineffective(map, {"straggler_factor"}, "with straggler_share: 0", found);
-  if (noise.jitter == Noise::Jitter::none && !noise.has_stragglers())
-    note_ineffective(map, {"per"}, "without jitter or stragglers", found);
+  if (noise.is_none()) note_ineffective(map, {"per"}, "without jitter or stragglers", found);
   if (!plan.asynchronous) note_ineffective(map, {"start_spread"}, "where workers keep a common pace", found);
 }
 

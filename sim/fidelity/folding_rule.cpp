@@ -205,9 +205,7 @@ UsedFolding chosen_folding(const CollectiveLoad& traffic, ComputeBudget budget,
   const Simulation& simulation = traffic.simulation;
   if (simulation.fold == Folding::never) return {.folds = false};
   if (simulation.plan->asynchronous || !may_differ(traffic)) return {.folds = true};
-  const Noise& noise = simulation.noise;
-  const bool jitters = noise.jitter != Noise::Jitter::none || noise.has_stragglers();
-  if (!jitters && symmetric()) return {.folds = true};
+  if (simulation.noise.is_none() && symmetric()) return {.folds = true};
   if (simulation.fold == Folding::automatic && simulation.fidelity == Fidelity::message)
     return {.folds = false};
   const bool cheap = simulation.fidelity == Fidelity::coupled || simulation.fidelity == Fidelity::fluid;

@@ -226,12 +226,12 @@ constexpr double kSecondsPerWork = 0.2e-6;  // processor time of a unit of MaxMi
 /// large runs.
 double contention_share(const Simulation& simulation, const PlannedCollectives& collectives,
                         const SimulationResult& result) {
-  const bool is_quiet = simulation.noise.jitter == Noise::Jitter::none && !simulation.noise.has_stragglers();
   Simulation quiet = simulation;
   quiet.timeline_ranks.clear();
   quiet.noise = {};
   LinkOptions options = collectives.link_options();
-  const double seconds = is_quiet ? result.seconds : run_programs(quiet, collectives, options).seconds;
+  const double seconds =
+      simulation.noise.is_none() ? result.seconds : run_programs(quiet, collectives, options).seconds;
   options.lower_bounds = true;
   const double least = run_programs(quiet, collectives, options).seconds;
   return least > 0 ? seconds / least - 1 : 0;

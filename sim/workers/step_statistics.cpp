@@ -157,17 +157,9 @@ double ComputeTimes::seconds(Work pass, LayerRange layers, const Draw& draw) con
   return draw.factor * sum;
 }
 
-namespace {
-
-bool is_noise_free(const Noise& noise) {
-  return noise.jitter == Noise::Jitter::none && !noise.has_stragglers();
-}
-
-}  // namespace
-
 MemberClocks::MemberClocks(const Simulation& simulation, const Role& role, int first, int members)
     : simulation_(simulation), first_rank_(role.rank(first)) {
-  const bool one_clock = is_noise_free(simulation.noise) || !role.training;
+  const bool one_clock = simulation.noise.is_none() || !role.training;
   members_.resize(one_clock ? 1 : static_cast<std::size_t>(members));
 }
 

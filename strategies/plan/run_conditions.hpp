@@ -27,6 +27,7 @@ struct Noise {
   double start_spread = 0;  ///< interval over which asynchronous workers start, evenly [s]
 
   bool has_stragglers() const { return straggler_share > 0 || !stragglers.empty(); }
+  bool is_none() const { return jitter == Jitter::none && !has_stragglers(); }
 };
 
 const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jitter
