@@ -1,9 +1,13 @@
 #include "sim/simgrid/simgrid_flows.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
+
+#include "core/error.hpp"
 
 namespace stepcast {
 /// SimGrid's clock, which a new engine does not set back; dates after a clock that went on would be rounded
@@ -16,11 +20,18 @@ namespace sg4 = simgrid::s4u;
 
 namespace {
 
-/// SimGrid takes whole numbers of bytes, and agreement with closed forms to 1e-9 needs a finer unit. Sizes
-/// and bandwidths are scaled by the same factor.
-constexpr double kUnitsPerByte = 1024;
+/// SimGrid takes whole numbers of bytes, and agreement with closed forms to 1e-9 needs a finer unit (with
+/// 1024 a message of a kilobyte is rounded by 5e-7). Sizes and bandwidths are scaled by the same factor.
+constexpr double kUnitsPerByte = 1 << 20;
 
+/// @throws InputError  for a message that SimGrid cannot count
 std::uint64_t units(Bytes size) {
+  constexpr double kMost = 9e18;
+  if (size.value * kUnitsPerByte > kMost)
+    throw InputError(
+        fmt::format("SimGrid carries messages of up to {:.1f} TB, and one of {:.1f} TB is sent; set "
+                    "simulation.sharing: max_min",
+                    kMost / kUnitsPerByte / 1e12, size.value / 1e12));
   return static_cast<std::uint64_t>(std::round(size.value * kUnitsPerByte));
 }
 
