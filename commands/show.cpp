@@ -251,6 +251,10 @@ void add_show_platform(Command show) {
       throw InputError("--route: expected a platform, such as show platform NAME --route 0 1");
     if (shown->name.empty() && shown->simgrid)
       throw InputError("--simgrid: expected a platform, such as show platform NAME --simgrid");
+    if (shown->name.empty() && shown->nodes > 0)
+      throw InputError("--nodes: expected a platform, such as show platform NAME --nodes 2");
+    if (shown->simgrid && !shown->route.empty())
+      throw InputError("--route: expected no --simgrid, whose file has all routes");
     if (!shown->output.empty() && !shown->simgrid) throw InputError("--output: expected --simgrid with it");
     shown->name.empty() ? show_folder("platforms") : show_platform(*shown);
   });

@@ -243,6 +243,8 @@ refuses 2 'expected a trace of model resnet50, got one of small-cnn' run tiny.ya
 refuses 2 'source: unknown key' show scenario "$source_folder/platforms/lassen.yaml"
 refuses 2 '--route: expected a platform, such as show platform NAME --route 0 1' show platform --route 0 1
 prints '<link id="node1.nvlink.0-1" bandwidth="42000000000Bps" latency="4e-07s"/>' show platform dgx1v --nodes 2 --simgrid
+refuses 2 '--nodes: expected a platform' show platform --nodes 2
+refuses 2 '--route: expected no --simgrid' show platform dgx1v --simgrid --route 0 1
 refuses 2 '--nodes 44 would fit' show platform dgx1v --nodes 100 --simgrid
 refuses 2 '--output: expected --simgrid with it' show platform dgx1v -o none.xml
 refuses 2 '--simgrid: expected a platform' show platform --simgrid
@@ -455,6 +457,9 @@ cmp -s one/search.csv two/search.csv || fail "search.csv differs between -j 1 an
 [ "$(wc -l <one/search.csv)" -eq 9 ] || fail "search.csv has not a header and eight evaluations"
 prints 'best: ' "${search[@]}" -o one --resume
 cmp -s one/search.csv two/search.csv || fail "search.csv differs after --resume"
+limited=(search tiny.yaml --maximise samples_per_second --over 'strategy.bucket=64 KiB..4096 KiB:log' --set 'sweep={workers: [4]}' --evaluations 3)
+"$stepcast" "${limited[@]}" --memory-limit "1 MB" -o limited >out 2>err </dev/null
+prints 'best: strategy.bucket=' "${limited[@]}" -o limited --resume
 prints '(evolution)' "${search[@]}" --by evolution -o three
 prints ' of 12 evaluations: the method proposes no new settings' search tiny.yaml --minimise step_seconds --over 'workers=1..64' \
   --set sweep=null --set workers=8 --by evolution --evaluations 12 --population 4 -o settled

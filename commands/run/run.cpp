@@ -144,7 +144,10 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   const CheckedRun run = checked_run(given, options, library);
   const Scenario& scenario = run.prepared.scenario;
   const auto inspect = published_check(scenario);
-  if (options.dry_run) print_size(run, library, options);
+  if (options.dry_run) {
+    print_size(run, library, options);
+    done.failed += run.checked.failed.size();
+  }
   const auto folder = folder_of(scenario, options);
   if (options.slurm > 0) submit_to_slurm(run, folder, options, library);
   if (options.dry_run || options.slurm > 0) return;

@@ -47,12 +47,16 @@ TrialOptions trial_options_of(const SearchCommand& command, const SearchOptions&
 }
 
 /// The evaluations of an earlier search with the same inputs, if `--resume` is given; otherwise deletes them.
+/// Refused settings are tried again, because limits of memory and time may have been others.
 std::map<std::string, Row> known_rows(const std::filesystem::path& folder, const std::string& fingerprint,
                                       const SearchCommand& command, const SearchedScenario& searched) {
   const auto fingerprint_file = folder / "search.sha256", file = folder / "search.csv";
   std::error_code error;
-  if (may_resume(fingerprint_file, fingerprint, command.resume) && std::filesystem::exists(file, error))
-    return read_search_csv(file, searched);
+  if (may_resume(fingerprint_file, fingerprint, command.resume) && std::filesystem::exists(file, error)) {
+    std::map<std::string, Row> known = read_search_csv(file, searched);
+    std::erase_if(known, [](const auto& one) { return !one.second.text("failed").empty(); });
+    return known;
+  }
   std::filesystem::remove(file, error);
   write_fingerprint(fingerprint_file, fingerprint);
   return {};
