@@ -277,11 +277,15 @@ void add_show(Command app) {
   add_named(show, "device", "models/devices", show_device);
   add_show_platform(show);
   const Command scenario = show.add_subcommand(
-      "scenario", "Print the points, assumptions, calibrations and published figures of a scenario.");
+      "scenario",
+      "Print the points, assumptions, calibrations and published figures of a scenario, or without one all "
+      "names in scenarios/.");
   auto file = std::make_shared<std::string>();
-  scenario.add_option("file", *file, "Scenario file.").required().type_name("SCENARIO.yaml");
-  scenario.callback([=] { show_scenario(*file); });
-  scenario.footer("Example: stepcast show scenario scenarios/quickstart.yaml");
+  scenario.add_option("file", *file, "Scenario file, or a name in scenarios/.")
+      .transform(scenario_file)
+      .type_name("SCENARIO.yaml");
+  scenario.callback([=] { file->empty() ? show_folder("scenarios") : show_scenario(*file); });
+  scenario.footer("Example: stepcast show scenario quickstart");
   const Command strategies =
       show.add_subcommand("strategies", "Print all strategies, or the keys of one strategy.");
   auto kind = std::make_shared<std::string>();

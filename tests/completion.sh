@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Completes words in bash, and in zsh where it is installed, as a user's TAB does. Usage: tests/completion.sh STEPCAST
+# Completes words in bash, and in zsh and fish where they are installed, as a user's TAB does. Usage: tests/completion.sh STEPCAST
 set -euo pipefail
 stepcast=$(realpath "$1")
 export STEPCAST_DATA=${STEPCAST_DATA:-$(cd "$(dirname "$0")/.." && pwd)}
@@ -42,7 +42,8 @@ offers 'lognormal layers' stepcast run scenario.yaml --set noise.jitter = l
 offers 'none trace' stepcast run scenario.yaml --set noise.jitter =
 offers 'true false' stepcast run scenario.yaml --set strategy.overlap = ''
 offers 'folder' stepcast run scenario.yaml -o fol
-offers 'bash zsh' stepcast completion ''
+offers 'quickstart' stepcast run qui
+offers 'bash zsh fish' stepcast completion ''
 offers_nothing stepcast run scenario.yaml --draws ''
 offers_nothing stepcast run scenario.yaml --no-such
 
@@ -76,5 +77,25 @@ ZSH
   offers_zsh 'dgx2 dgx-a100' 'show platform dgx'
   offers_zsh 'noise.jitter' 'run a.yaml --set noise.j'
   offers_zsh 'lognormal layers' 'run a.yaml --set noise.jitter=l'
+fi
+
+if command -v fish >/dev/null; then
+  export HOME=$work  # where fish keeps its history
+  stepcast completion fish >stepcast.fish
+  offers_fish() {  # EXPECTED LINE
+    local offered
+    offered=$(fish -N -c "source stepcast.fish; complete -C '$2'" | cut -f 1)
+    for word in $1; do
+      grep -qxF -- "$word" <<<"$offered" || { echo "completion: fish does not offer $word after: $2" >&2; failed=1; }
+    done
+  }
+  offers_fish 'run show search schema' 'stepcast '
+  offers_fish '--draws --dry-run' 'stepcast run scenario.yaml --d'
+  offers_fish 'model platform strategies' 'stepcast show '
+  offers_fish 'dgx-a100 dgx2' 'stepcast show platform dgx'
+  offers_fish 'quickstart' 'stepcast run qui'
+  offers_fish 'bayesian evolution random' 'stepcast search scenario.yaml --by '
+  offers_fish 'noise.jitter= noise.sigma=' 'stepcast run scenario.yaml --set noise.'
+  offers_fish 'noise.jitter=lognormal noise.jitter=layers' 'stepcast run scenario.yaml --set noise.jitter=l'
 fi
 exit "$failed"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs completion of bash and zsh, and man pages if help2man is there. Usage: tools/install-help.sh STEPCAST SHARE_FOLDER
+# Installs completion of bash, zsh and fish, and man pages if help2man is there. Usage: tools/install-help.sh STEPCAST SHARE_FOLDER
 set -euo pipefail
 stepcast=$(realpath "$1")
 share=$2
-mkdir -p "$share"/{bash-completion/completions,zsh/vendor-completions}
+mkdir -p "$share"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
 "$stepcast" completion bash >"$share/bash-completion/completions/stepcast"
 "$stepcast" completion zsh >"$share/zsh/vendor-completions/_stepcast"
+"$stepcast" completion fish >"$share/fish/vendor_completions.d/stepcast.fish"
 if ! command -v help2man >/dev/null; then
   echo "install-help: help2man is not installed; no man pages"
   exit 0

@@ -8,42 +8,13 @@
 #include <vector>
 
 #include "commands/commands.hpp"
+#include "commands/completion/completions.hpp"
 #include "core/keys.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
-
-/// A word that can be typed, and what it does.
-struct CompletionWord {
-  std::string word, help = {};
-};
-
-/// The kind of a value, and the words or names that complete it.
-struct CompletionValue {
-  enum class From {
-    nothing,
-    words,  ///< `words`
-    show,   ///< the names that `stepcast show WHAT` prints
-    keys,   ///< KEY=VALUE
-    files,
-    folders
-  };
-  From from = From::nothing;
-  std::vector<std::string> words = {};
-  std::string what = {};
-};
-
-/// All that completion knows.
-struct Completions {
-  /// Options and subcommands, by command: "" for the program, "show platform".
-  std::vector<std::pair<std::string, std::vector<CompletionWord>>> words;
-  /// Values, by command and option: "run --draws"; or by command alone: its arguments.
-  std::vector<std::pair<std::string, CompletionValue>> values;
-  /// Keys of a scenario with the words that they allow, perhaps none.
-  std::vector<std::pair<std::string, std::vector<std::string>>> keys;
-};
 
 /// The text between single quotes, as both shells read it.
 std::string quoted(const std::string& text) {
@@ -229,9 +200,9 @@ using From = CompletionValue::From;
 /// Options whose value is a name that `show` knows, and arguments of commands likewise.
 const std::map<std::string, std::string>& shown_names() {
   static const std::map<std::string, std::string> names{
-      {"--model", "model"},      {"--platform", "platform"},   {"--trace", "trace"},
-      {"--device", "device"},    {"show model", "model"},      {"show trace", "trace"},
-      {"show device", "device"}, {"show platform", "platform"}};
+      {"--model", "model"},      {"--platform", "platform"},    {"--trace", "trace"},
+      {"--device", "device"},    {"show model", "model"},       {"show trace", "trace"},
+      {"show device", "device"}, {"show platform", "platform"}, {"show scenario", "scenario"}};
   return names;
 }
 
@@ -242,7 +213,8 @@ CompletionValue value_of(const std::string& name, const CommandOption& option) {
   if (name == "--strategy" || name == "show strategies") return {From::words, strategy_names()};
   if (option.type.starts_with("KEY=")) return {From::keys};
   if (option.type.starts_with("DIR")) return {From::folders};
-  const bool file = option.type.starts_with("FILE") || option.type.starts_with("SCENARIO");
+  if (option.type.starts_with("SCENARIO")) return {From::show, {}, "scenario"};
+  const bool file = option.type.starts_with("FILE");
   return {file || option.type == "PATH" ? From::files : From::nothing};
 }
 
@@ -282,12 +254,14 @@ void add_completion(Command app) {
   const Command command = app.add_subcommand(
       "completion", "Print a script that completes commands, options and keys in a shell.");
   auto shell = std::make_shared<std::string>();
-  command.add_option("shell", *shell, "Shell.").required().one_of({"bash", "zsh"});
+  command.add_option("shell", *shell, "Shell.").required().one_of({"bash", "zsh", "fish"});
   command.callback([=] {
     Completions all;
     for (const CommandDescription& one : app.descriptions()) add_command(one, all);
     all.keys = settable_keys();
-    fmt::print("{}", *shell == "bash" ? bash_completion(all) : zsh_completion(all));
+    fmt::print("{}", *shell == "bash"  ? bash_completion(all)
+                     : *shell == "zsh" ? zsh_completion(all)
+                                       : fish_completion(all));
   });
   command.footer("Example: source <(stepcast completion bash)");
 }

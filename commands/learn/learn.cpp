@@ -14,6 +14,7 @@
 #include "forecast/resource_limits.hpp"
 #include "report/results/results.hpp"
 #include "report/text/display_text.hpp"
+#include "scenarios/reader/library.hpp"
 #include "validate/compare/learning_curves.hpp"
 
 namespace stepcast {
@@ -110,7 +111,10 @@ void add_learn(Command app) {
       "learn",
       "Train a network on the clock of a simulated cluster, and write loss and accuracy against time.");
   auto options = std::make_shared<LearnOptions>();
-  command.add_option("scenario", options->scenario, "Scenario file with the key learning.")
+  command
+      .add_option("scenario", options->scenario,
+                  "Scenario file with the key learning, or a name such as learn/small-cnn.")
+      .transform(scenario_file)
       .required()
       .type_name("SCENARIO.yaml");
   add_results_folder(command, options->output);

@@ -19,6 +19,7 @@
 #include "forecast/resource_limits.hpp"
 #include "report/results/published.hpp"
 #include "report/text/display_text.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 namespace {
@@ -96,8 +97,8 @@ CheckedRun checked_run(const Scenario& given, const RunOptions& options, Library
   return run;
 }
 
-/// Prints the estimated size of a run, for --dry-run.
-void print_size(const CheckedRun& run, Library& library, const RunOptions& options) {
+/// Prints the estimated size of a run, for --dry-run, and returns how many points failed.
+std::size_t print_size(const CheckedRun& run, Library& library, const RunOptions& options) {
   const Scenario& scenario = run.prepared.scenario;
   fmt::print("{}, {}\n", to_string(run.size, scenario.name),
              time_text(run.estimated_work(library), options.processes));
@@ -105,6 +106,7 @@ void print_size(const CheckedRun& run, Library& library, const RunOptions& optio
   for (const auto& [point, reason] : run.checked.failed)
     fmt::print("failed: {}: {}\n", without_controls(scenario.points[point].name), reason);
   for (const std::string& note : run.checked.largest.plan.flags) fmt::print("{}\n", note);
+  return run.checked.failed.size();
 }
 
 /// Submits the run as a job array, or with --dry-run writes the scripts only.
@@ -144,10 +146,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   const CheckedRun run = checked_run(given, options, library);
   const Scenario& scenario = run.prepared.scenario;
   const auto inspect = published_check(scenario);
-  if (options.dry_run) {
-    print_size(run, library, options);
-    done.failed += run.checked.failed.size();
-  }
+  if (options.dry_run) done.failed += print_size(run, library, options);
   const auto folder = folder_of(scenario, options);
   if (options.slurm > 0) submit_to_slurm(run, folder, options, library);
   if (options.dry_run || options.slurm > 0) return;
@@ -205,8 +204,11 @@ void run(const RunOptions& options) {
 }
 
 void add_inputs(const Command& command, RunOptions& options) {
-  command.add_option("scenario", options.scenarios, "One or more scenario files; - reads standard input.")
+  command
+      .add_option("scenario", options.scenarios,
+                  "One or more scenario files, or names in scenarios/; - reads standard input.")
       .required()
+      .transform(scenario_file)
       .type_name("SCENARIO.yaml");
   add_results_folder(command, options.output,
                      "Folder for the results. With several scenarios, each has its own folder inside. "

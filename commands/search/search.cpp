@@ -17,6 +17,7 @@
 #include "core/os/folders.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/results/results.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 namespace {
@@ -198,7 +199,10 @@ void add_search(Command app) {
       app.add_subcommand("search", "Find good options of a scenario by simulating only some of them.");
   auto options = std::make_shared<SearchCommand>();
   auto minimise = std::make_shared<std::string>();
-  command.add_option("scenario", options->scenario, "Scenario file.").required().type_name("SCENARIO.yaml");
+  command.add_option("scenario", options->scenario, "Scenario file, or a name in scenarios/.")
+      .required()
+      .transform(scenario_file)
+      .type_name("SCENARIO.yaml");
   const Option maximise = command
                               .add_option("--maximise,--maximize", options->column,
                                           "Column of results.csv to maximise, or accuracy: the settings are "

@@ -190,6 +190,10 @@ Option Option::values(int count) const {
   return Option(option_->expected(count));
 }
 
+Option Option::transform(const std::function<std::string(const std::string&)>& read) const {
+  return Option(option_->transform(read, ""));
+}
+
 Option Option::delimiter(char separator) const {
   return Option(option_->delimiter(separator));
 }

@@ -61,6 +61,8 @@ class Option {
   Option show_default() const;  ///< --help prints the value that the variable has now
   Option one_value() const;     ///< each occurrence takes one value; a list takes several occurrences
   Option values(int count) const;
+  /// Each value is replaced by what the function returns for it. @param read  may throw InputError
+  Option transform(const std::function<std::string(const std::string&)>& read) const;
   Option delimiter(char separator) const;
   Option excludes(const Option& other) const;
   bool given() const;

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "core/error.hpp"
+#include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "models/loader.hpp"
 
@@ -33,6 +35,23 @@ std::filesystem::path data_file(const YamlValue& name, const std::string& folder
   if (text.find('/') == std::string::npos && std::filesystem::exists(file, error)) return file;
   name.refuse(fmt::format("expected a name in {}/ or a path ending in .yaml, got \"{}\"{}", folder,
                           printable(text), word_advice(text, names_in(where))));
+}
+
+std::string scenario_file(const std::string& name) {
+  const std::filesystem::path relative = name + ".yaml", shipped = data_folder() / "scenarios" / relative;
+  const bool inside =
+      relative.is_relative() && !name.starts_with("..") && relative.lexically_normal() == relative;
+  std::error_code error;
+  const bool is_name = inside && !name.ends_with(".yaml") && !std::filesystem::exists(name, error);
+  return is_name && std::filesystem::exists(shipped, error) ? shipped.string() : name;
+}
+
+void check_scenario_file(const std::filesystem::path& file) {
+  std::error_code error;
+  if (is_standard_input(file) || file.extension() == ".yaml" || std::filesystem::exists(file, error)) return;
+  throw InputError(fmt::format("{}: expected a path that ends in .yaml or a name in scenarios/{}",
+                               printable(file.string()),
+                               word_advice(file.string(), names_in(data_folder() / "scenarios"))));
 }
 
 YamlNode command_line_name(const std::string& name) {

@@ -27,6 +27,13 @@ std::filesystem::path data_folder();
 /// @throws InputError with the nearest existing name
 std::filesystem::path data_file(const YamlValue& name, const std::string& folder);
 
+/// The file of a scenario on the command line: a path, "-", or the name of a file NAME.yaml in scenarios/ of
+/// the data folder, such as quickstart or published/NAME. What is no such name is returned as it is.
+std::string scenario_file(const std::string& name);
+
+/// @throws InputError with the nearest existing name for what is neither a path nor a name of a scenario
+void check_scenario_file(const std::filesystem::path& file);
+
 /// A name from the command line as a YAML value. Paths are relative to the current folder.
 YamlNode command_line_name(const std::string& name);
 

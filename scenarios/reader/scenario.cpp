@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 namespace {
@@ -201,6 +202,7 @@ std::vector<Assignment> middle_values(const Scenario& scenario, const Point& poi
 }
 
 Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assignment>& settings) {
+  check_scenario_file(file);
   InheritedScenario inherited = read_with_defaults(file);
   YamlNode& root = inherited.root;
   std::vector<Assignment> run_settings;

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "runtime/rendezvous/store.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 
@@ -93,8 +94,9 @@ void add_gpu_paths(Command command, GpuRanks& gpus) {
 }
 
 Option add_real_run_options(Command command, RealRunOptions& options, const std::string& device_help) {
-  command.add_option("scenario", options.validation.scenario, "Scenario file.")
+  command.add_option("scenario", options.validation.scenario, "Scenario file, or a name in scenarios/.")
       .required()
+      .transform(scenario_file)
       .type_name("SCENARIO.yaml");
   const Option ranks =
       command.add_option("--ranks", options.ranks, "Number of ranks to start, servers included.")
