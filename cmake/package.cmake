@@ -14,6 +14,12 @@ install(CODE "execute_process(
   COMMAND bash \"${PROJECT_SOURCE_DIR}/tools/install-help.sh\" \"$<TARGET_FILE:stepcast>\"
     \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT program)
 
+# Debian wants the licence as `copyright`.
+set(documents ${CMAKE_INSTALL_DATADIR}/doc/stepcast)
+install(FILES LICENSE DESTINATION ${documents} RENAME copyright COMPONENT program)
+install(FILES README.md CHANGELOG.md DESTINATION ${documents} COMPONENT program)
+install(DIRECTORY docs DESTINATION ${documents} COMPONENT program FILES_MATCHING PATTERN *.md PATTERN *.png)
+
 # The Python module finds the program two folders above its own (python/stepcast.py).
 install(FILES python/stepcast.py DESTINATION lib/python3/dist-packages COMPONENT program)
 

@@ -108,6 +108,7 @@ refuses 2 '--tensor-peak: k80 has no rates of tensor cores' init missing.yaml --
 refuses 2 '--memory: expected a quantity such as' init missing.yaml --new-device --memory 48
 refuses 2 'nvlink' init other.yaml --new-platform --nvlink-pairs "100 GB/s" --nvlink "240 GB/s"
 prints 'written: start.yaml' init start.yaml --model small-cnn --platform own.yaml --batch 64 --workers 8..32 -y
+grep -q '^# yaml-language-server: .*/schemas/scenario.json$' start.yaml || fail "init: no line for editors"
 grep -q '^trace: derived' start.yaml || fail "init: not the trace"
 grep -q '^# kernels: {precision: bf16}' start.yaml || fail "init: not the kernels of the rule"
 prints 'written: half.yaml' init half.yaml --model resnet50 --platform dgx-a100 --precision bf16 -y

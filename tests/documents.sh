@@ -128,7 +128,7 @@ check_paths() {
 # A diff block shows an edit that was made once: the source still has its new lines.
 check_diffs() {
   awk '/^```diff$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$root/$1" >"$work/diff"
-  if [[ -s $work/diff ]] && ! git -C "$root" apply -R --check "$work/diff" 2>"$work/log"; then
+  if [[ -s $work/diff ]] && ! patch -d "$root" -p1 -R --dry-run --force --fuzz=0 <"$work/diff" >"$work/log" 2>&1; then
     fail "$1: its diff is not that of the source any more: $(head -n 1 "$work/log")"
   fi
 }

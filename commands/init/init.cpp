@@ -57,10 +57,14 @@ void check_new_file(const std::filesystem::path& file) {
     throw InputError(file.string() + ": this file already exists; give another name");
 }
 
-/// Writes the text, unless `check` finds an error in the file.
+/// Writes the text below a line that tells editors its schema, unless `check` finds an error in the file.
+/// @param kind  of schemas/KIND.json
 template <class Check>
-void write_checked(const std::filesystem::path& file, const std::string& text, const Check& check) {
-  write_atomically(file, text);
+void write_checked(const std::filesystem::path& file, const std::string& kind, const std::string& text,
+                   const Check& check) {
+  const std::filesystem::path schema =
+      std::filesystem::absolute(data_folder() / "schemas" / (kind + ".json"));
+  write_atomically(file, fmt::format("# yaml-language-server: $schema={}\n{}", schema.string(), text));
   try {
     check();
   } catch (const InputError&) {
@@ -133,14 +137,14 @@ void init_platform(const InitOptions& options) {
   start.nic = questions.rate(options.nic, "--nic", "Bandwidth of one NIC", "200 Gbit/s");
   ask_nvlink(questions, options, start);
   start.device = seen_from(file, start.device);
-  write_checked(file, platform_text(start), [&] { platform_named(file.string()); });
+  write_checked(file, "platform", platform_text(start), [&] { platform_named(file.string()); });
   fmt::print("next: correct the values marked as assumed, then stepcast show platform {}\n", file.string());
 }
 
 void init_model(const InitOptions& options) {
   const std::filesystem::path file = options.file.empty() ? "my-net.yaml" : options.file;
   check_new_file(file);
-  write_checked(file, model_text(name_of(file)), [&] {
+  write_checked(file, "model", model_text(name_of(file)), [&] {
     const YamlNode node = command_line_name(file.string());
     Library().model(YamlValue(node, "--new-model"));
   });
@@ -187,7 +191,7 @@ void init_device(const InitOptions& options) {
   const YamlNode node = command_line_name(start.like);
   const YamlNode& like = library.tree(YamlValue(node, "--like"), "models/devices");
   ask_figures(options, questions, like, start);
-  write_checked(file, device_text(start, like), [&] { Library().device(file.string()); });
+  write_checked(file, "device", device_text(start, like), [&] { Library().device(file.string()); });
   fmt::print("next: correct what is assumed, then stepcast init my-cluster.yaml --new-platform --device {}\n",
              file.string());
 }
@@ -252,7 +256,7 @@ void init_scenario(const InitOptions& options) {
   ScenarioStart start = ask_scenario(options, file);
   start.model = seen_from(file, start.model);
   start.platform = seen_from(file, start.platform);
-  write_checked(file, scenario_text(start), [&] {
+  write_checked(file, "scenario", scenario_text(start), [&] {
     const Scenario scenario = read_scenario(file, {});
     Library library;
     build_experiment(scenario.document, middle_values(scenario, scenario.points.back()), library);
