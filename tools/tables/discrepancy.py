@@ -217,12 +217,9 @@ def left_out_row():
 
 def score_table(rows):
     fit = [row for row in rows if row["part"] == "fit"]
-    nothing = {name: [0] * len(PROBABILITIES) for name in CLASSES} | {"spreads": {}}
     term = fitted(fit)
-    kinds = [("fit, without the term", [(row, forecast(row, nothing)) for row in fit]),
-             ("fit, leaving one experiment out", left_out(fit, "experiment")),
+    kinds = [("fit, leaving one experiment out", left_out(fit, "experiment")),
              ("fit, leaving one group out", left_out(fit, "group")),
-             ("test, without the term", [(row, forecast(row, nothing)) for row in rows if row["part"] == "test"]),
              ("test, fitted on the part fit", [(row, forecast(row, term)) for row in rows if row["part"] == "test"])]
     changed = [(f"of these: {what}", [(row, q) for row, q in all_left_out() if row["changed"] == changed])
                for what, changed in (("never changed after a result", False), ("changed after a first result", True))]
