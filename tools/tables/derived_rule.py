@@ -298,7 +298,8 @@ def errors_by_kind(rows, column):
 
 def cases(rows):
     """Rows of one line of the tables, by source, device, precision and batch; those of DeepBench have many batches."""
-    return grouped([row | {"batch": "any" if row["source"] == "deepbench" else row["batch"]} for row in rows], "source", "device", "precision", "batch")
+    rows = [row | {"batch": "any"} if row["source"] == "deepbench" else row for row in rows]
+    return grouped(rows, "source", "device", "precision", "batch")
 
 
 def layer_table(rows):

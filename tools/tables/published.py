@@ -63,9 +63,11 @@ def sentence(rows, blind):
     groups = [own for (_, kind), own in grouped(rows, "title", "blind").items() if kind == blind]
     figures = [row for own in groups for row in own]
     ideal = [statistics.median(errors(own, "ideal_scaling_error")) for own in groups if errors(own, "ideal_scaling_error")]
-    return (f"{'Blind forecasts' if blind == 'yes' else 'Forecasts that are not blind'}: {sum(row['inside'] == 'true' for row in figures)} of {len(figures)} "
-            f"figures of {len(groups)} experiments lie inside their interval. The median over these experiments of the median error is "
-            f"{median_percent([statistics.median(errors(own)) for own in groups])} (ideal scaling, {len(ideal)} experiments: {median_percent(ideal)}).\n")
+    inside = sum(row["inside"] == "true" for row in figures)
+    medians = [statistics.median(errors(own)) for own in groups]
+    return (f"{'Blind forecasts' if blind == 'yes' else 'Forecasts that are not blind'}: {inside} of {len(figures)} figures of {len(groups)} "
+            f"experiments lie inside their interval. The median over these experiments of the median error is {median_percent(medians)} "
+            f"(ideal scaling, {len(ideal)} experiments: {median_percent(ideal)}).\n")
 
 
 def kinds():

@@ -1,4 +1,6 @@
-"""README.md's picture, docs/img/published.png: the forecasts of three experiments and their published figures, from docs/reference/published-picture.csv.
+"""README.md's picture, docs/img/published.png: the forecasts of three experiments and their published figures.
+
+Drawn from docs/reference/published-picture.csv.
 """
 import pathlib
 
@@ -15,8 +17,8 @@ def published(folder, series, scenario, column, word):
     for row in read_csv(folder / scenario / "published.csv"):
         if row["column"] == column and row["kind"] in ("fitted", "predicted") and word in row["point"]:
             words = dict(pair.split("=", 1) for pair in row["point"].split(", ") if "=" in pair)
-            values = {name: float(row[key]) for name, key in (("forecast", "predicted"), ("low", "low"), ("high", "high"), ("published", "published"))}
-            rows.append({"series": series, "workers": int(words["workers"]), **values})
+            forecast, low, high, value = (float(row[name]) for name in ("predicted", "low", "high", "published"))
+            rows.append(dict(zip(COLUMNS, (series, int(words["workers"]), forecast, low, high, value))))
     return sorted(rows, key=lambda row: row["workers"])
 
 

@@ -19,7 +19,8 @@ def real(title, points, median, mean):
 def tables():
     _, figures, experiments, inside, _, median, mean, *_ = discrepancy.left_out_row()
     rows = PAST + [published.summary_row("published figures: the scenarios of this repository that were never changed", "yes")]
-    rows.append((f"published figures: {experiments} experiments, each with a term that was fitted without that experiment", "no", figures, inside, median, mean))
+    title = f"published figures: {experiments} experiments, each with a term that was fitted without that experiment"
+    rows.append((title, "no", figures, inside, median, mean))
     rows.append(published.summary_row("published figures: the other scenarios of this repository", "no"))
     # README.md has at most eleven rows; the page has them all.
     rows += [real(title, points, half, mean) for title, points, mean, half, *_ in real_runs.in_short() if "MPI" not in title]

@@ -45,13 +45,14 @@ KINDS = {  # by the beginning of a launch's name
 
 def renewed(results):
     new = {file.parent.name: read_csv(file) for file in sorted(pathlib.Path(results).resolve().glob("*/measured.csv"))}
-    return {FOLDER + file: csv_text(COLUMNS, replaced(read_csv(FOLDER + file), {name: rows for name, rows in new.items() if name.startswith("ranks-") == counts}))
-            for file, counts in (("real-runs.csv", False), ("rank-counts.csv", True))}
+    counts = {name: rows for name, rows in new.items() if name.startswith("ranks-")}
+    return replaced("real-runs.csv", {name: rows for name, rows in new.items() if name not in counts}) | replaced("rank-counts.csv", counts)
 
 
-def replaced(old, new):
-    rows = [row for row in old if row["launch"] not in new] + [row | {"launch": name} for name, own in new.items() for row in own]
-    return sorted(rows, key=lambda row: row["launch"])
+def replaced(file, new):
+    rows = [row for row in read_csv(FOLDER + file) if row["launch"] not in new]
+    rows += [row | {"launch": name} for name, own in new.items() for row in own]
+    return {FOLDER + file: csv_text(COLUMNS, sorted(rows, key=lambda row: row["launch"]))}
 
 
 def rows_of(file, beginning=""):

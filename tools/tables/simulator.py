@@ -36,9 +36,11 @@ def laws_table():
     """Laws by the bound that the results or the documents claim."""
     laws = grouped([row for row in read_csv(DRAWN) if row["kind"] == "law"], "bound")
     order = sorted(laws, key=lambda bound: float(bound or "inf"))
-    return markdown("| bound | laws | times | broken | largest difference |",
-                    [(bound or "none", len(laws[bound]), sum(int(row["count"]) for row in laws[bound]), sum(int(row["broken"]) for row in laws[bound]),
-                      max((row["largest_difference"] for row in laws[bound]), key=float)) for bound in order])
+
+    def line(bound, rows):
+        times, broken = (sum(int(row[name]) for row in rows) for name in ("count", "broken"))
+        return bound or "none", len(rows), times, broken, max((row["largest_difference"] for row in rows), key=float)
+    return markdown("| bound | laws | times | broken | largest difference |", [line(bound, laws[bound]) for bound in order])
 
 
 def folding_table():
@@ -60,7 +62,8 @@ def whole_table():
                 f"{case['lowest']} to {case['highest']}", case["peak_megabytes"], ", ".join(limits))
     rows = map(row, read_csv("bench/results/whole.csv"))
     head, fit = ((ROOT / "bench/results" / name).read_text(encoding="utf-8") for name in ("machine.txt", "fit.txt"))
-    return f"{head}\n" + markdown("| case | workers | processor seconds | lowest to highest | peak memory, MB | limit |", rows) + (f"\n{fit}" if fit else "")
+    table = markdown("| case | workers | processor seconds | lowest to highest | peak memory, MB | limit |", rows)
+    return f"{head}\n{table}" + (f"\n{fit}" if fit else "")
 
 
 def tables():
