@@ -69,23 +69,12 @@ while read -r name workers limit memory setting; do
 done < <(cases)
 mv "$work/whole.csv" "$out/whole.csv"
 
-{
-  echo "$(date -u +%F), commit $(git -C "$root" rev-parse --short HEAD), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)," \
-    "$(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg); median of $repeats runs, lowest and highest beside it."
-  echo
-  echo "| case | workers | processor seconds | lowest to highest | peak memory, MB | limit |"
-  echo "|---|---|---|---|---|---|"
-  awk -F, 'NR > 1 {gsub(/platform[^ ]* ?/, "", $9); printf "| %s | %d | %s | %s to %s | %d | %s |\n", toupper($1) ($9 == "" ? "" : ", " $9), $2, $3, $4, $5, $6,
-    ($7 == "-" ? "" : $7 " s") ($8 == "-" ? "" : ", " $8 " MB")}' "$out/whole.csv"
-} >"$out/whole.md"
+echo "$(date -u +%F), commit $(git -C "$root" rev-parse --short HEAD), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)," \
+  "$(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg); median of $repeats runs, lowest and highest beside it." >"$out/machine.txt"
 
-"$root/bench/scale-plot.sh" "$out/whole.csv" "$out" >"$out/fit.txt"
-if [ -s "$out/fit.txt" ]; then
-  cat "$out/fit.txt"
-  { echo; cat "$out/fit.txt"; } >>"$out/whole.md"
-fi
+"$root/bench/scale-plot.sh" "$out/whole.csv" "$out" | tee "$out/fit.txt"
 if [ -z "${CASES:-}" ] && [ $# -lt 2 ]; then
-  (cd "$root" && tools/fill-table.sh docs/explanation/performance.md whole "$out/whole.md")
+  "$root/tools/documents.py" simulator
   cp "$out/scaling.png" "$root/docs/img/scale.png"
 fi
 [ ! -x "$build/bench/stepcast_bench" ] || "$build/bench/stepcast_bench" --benchmark_out="$out/parts.json" --benchmark_out_format=json

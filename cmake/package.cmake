@@ -2,7 +2,7 @@
 include(GNUInstallDirs)
 file(GLOB_RECURSE data CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   models/*.yaml models/*.csv platforms/*.yaml scenarios/*.yaml scenarios/*.csv schemas/*.json
-  strategies/stacks/*.yaml validate/data/nccl_tests/*)
+  strategies/stacks/*.yaml validate/data/nccl_tests.yaml)
 install(PROGRAMS tools/netcluster DESTINATION ${CMAKE_INSTALL_DATADIR}/stepcast/tools COMPONENT program)  # validate --cluster
 foreach(file ${data})
   get_filename_component(folder ${file} DIRECTORY)

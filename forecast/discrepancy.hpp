@@ -10,7 +10,7 @@
 namespace stepcast {
 
 /// The error of the model itself: the distribution of log(measured step / forecast step), by class of
-/// traffic. Each list has a quantile for each probability. Fitted by tools/fit-discrepancy.py on published
+/// traffic. Each list has a quantile for each probability. Fitted by tools/documents.py on published
 /// figures (docs/notes/2026-11-discrepancy.md).
 struct Discrepancy {
   std::vector<double> probabilities;

@@ -6,7 +6,7 @@
 #   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
 # - Relative links lead somewhere, to the heading if they name one. Pages of docs/ have at most 250 lines and are in mkdocs.yml.
 # - The steps of docs/explanation/walks.md name what is in the source (tests/walk_names.py).
-# - The errors in README.md are those of the pages that it links to (tools/readme-summary.py).
+# - Tables are what their CSV files give (tools/documents.py).
 # - A ```diff block is true: taken back from the source, it would apply.
 # - docs/reference/commands.md and measuring-commands.md have all options (tests/commands-documented.sh); the site builds where mkdocs is installed.
 set -euo pipefail
@@ -144,7 +144,7 @@ for document in "${documents[@]}"; do
   check_diffs "$document"
 done
 tests/walk_names.py docs/explanation/walks.md
-tools/readme-summary.py --check
+tools/documents.py --check
 if [[ $form_only ]]; then exit 0; fi
 for document in "${documents[@]}"; do run_document "$document"; done
 if (($# >= 2)); then exit 0; fi

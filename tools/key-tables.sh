@@ -29,7 +29,8 @@ while IFS=: read -r page marker; do
   [[ $name == keys ]] || continue
   if [[ $path == . ]]; then linked "$kind" "$page"; else cat; fi < <("$stepcast" schema "$kind" --table "$path") >"$work/table"
   cp "$page" "$work/page"
-  "$root/tools/fill-table.sh" "$work/page" "keys $kind $path" "$work/table"
+  begin="^<!-- table: keys $kind $path -->\$"
+  sed -i -e "/$begin/,/^<!-- \/table -->\$/{//!d}" -e "/$begin/r $work/table" "$work/page"
   if cmp -s "$page" "$work/page"; then continue; fi
   if [[ $check == yes ]]; then
     echo "key-tables: $page: the table \"keys $kind $path\" is not what stepcast prints; run tools/key-tables.sh" >&2

@@ -211,7 +211,7 @@ void add_collectives(Command app) {
           .type_name("FILE");
   command
       .add_flag("--measured-tables", options->tables,
-                "Compare with all tables of validate/data/nccl_tests/ and print their errors.")
+                "Compare with all tables of validate/data/nccl_tests.yaml and print their errors.")
       .excludes(measured);
   command.add_option("-o,--output", options->output, "Also write DIR/collectives.csv.").type_name("DIR");
   command.callback([=] { run_collectives(*options); }, Command::Json::yes);

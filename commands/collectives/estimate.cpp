@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "core/error.hpp"
-#include "core/os/files.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {
@@ -86,10 +85,6 @@ std::optional<double> bias(const std::vector<CollectiveRow>& rows, SizeRange ran
 
 namespace {
 
-std::filesystem::path tables_folder() {
-  return data_folder() / "validate/data/nccl_tests";
-}
-
 std::vector<Assignment> assignments(const YamlMap& map) {
   std::vector<Assignment> values;
   if (const auto set = map.maybe("set")) {
@@ -99,8 +94,8 @@ std::vector<Assignment> assignments(const YamlMap& map) {
 }
 
 MeasuredTable read_table(const YamlValue& value, Library& library) {
-  const YamlMap map = value.map(
-      {"name", "operation", "machine", "platform", "set", "ranks", "per_node", "nccl", "use", "source"});
+  const YamlMap map = value.map({"name", "operation", "machine", "platform", "set", "ranks", "per_node",
+                                 "nccl", "use", "source", "printed"});
   MeasuredTable table;
   table.name = map.at("name").text();
   table.machine = map.at("machine").text();
@@ -111,13 +106,12 @@ MeasuredTable read_table(const YamlValue& value, Library& library) {
   const auto per_node = map.maybe("per_node");
   const auto operation = map.maybe("operation");
   const Platform platform = platform_with(library, map.at("platform").text(), assignments(map));
-  const std::string file = (tables_folder() / (table.name + ".txt")).string();
   table.rows = collective_rows(
       platform,
       first_devices(platform, table.ranks, per_node ? static_cast<int>(per_node->integer(1, 256)) : 0),
       operation ? static_cast<NcclOperation>(operation->one_of(nccl_operation_names()))
                 : NcclOperation::all_reduce,
-      read_nccl_tests(read_file(file), file));
+      read_nccl_tests(map.at("printed").text(), table.name));
   return table;
 }
 
@@ -164,7 +158,7 @@ std::string mean_line(const std::vector<MeasuredTable>& tables, const std::vecto
 }  // namespace
 
 std::vector<MeasuredTable> measured_tables() {
-  const YamlNode root = read_yaml(tables_folder() / "tables.yaml");
+  const YamlNode root = read_yaml(data_folder() / "validate/data/nccl_tests.yaml");
   Library library;
   std::vector<MeasuredTable> tables;
   for (const YamlValue& value : YamlValue(root, "").map({"tables"}).at("tables").list())

@@ -43,7 +43,7 @@ std::optional<double> mean_error(const std::vector<CollectiveRow>& rows, SizeRan
 /// exp(mean ln(estimate / measured)) - 1: negative if estimates are too short.
 std::optional<double> bias(const std::vector<CollectiveRow>& rows, SizeRange range);
 
-/// A measured table of validate/data/nccl_tests/tables.yaml, and what the model says of it.
+/// A measured table of validate/data/nccl_tests.yaml, and what the model says of it.
 struct MeasuredTable {
   /// The use of the table: `fit`: constants were fitted on it; `test`: it only judges; `set_aside`: the
   /// thread reports a fault, or a plugin replaces NCCL's choices, so that it judges nothing.
@@ -55,7 +55,7 @@ struct MeasuredTable {
   std::vector<CollectiveRow> rows;
 };
 
-/// Reads the list and all its tables, and computes their rows.
+/// Reads all tables, and computes their rows.
 /// @throws InputError
 std::vector<MeasuredTable> measured_tables();
 

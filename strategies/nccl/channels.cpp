@@ -101,11 +101,11 @@ namespace {
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 /// Share of PCIe's bandwidth that data between devices reaches: 11.2 of 12 GB/s on four V100 of a PCIe switch
-/// (validate/data/nccl_tests/v100-pcie-4.txt).
+/// (v100-pcie-4, validate/data/nccl_tests.yaml).
 constexpr double kPcieShare = 0.93;
 
 /// Share of PCIe's bandwidth that is left when data is staged in host memory: 8.9 of 12 GB/s on p3dn.24xlarge
-/// (validate/data/nccl_tests/p3dn-2-nodes-efa.txt).
+/// (p3dn-2-nodes-efa, validate/data/nccl_tests.yaml).
 constexpr double kStagedShare = 0.75;
 
 /// TCP's rate of one host thread [B/s], for a NIC of 4 GB/s: NCCL 2.3.7 reaches 2.06 GB/s with one ring,
@@ -120,7 +120,7 @@ constexpr int kSocketChannels = 2;
 
 /// Share of NVLinks that rings reach on Pascal, where a channel has half as many threads
 /// (src/transport/p2p.cu): 62.9 GB/s in an all-gather and 55.4 GB/s in a reduce-scatter of the 72 GB/s of
-/// four links (the tables of dgx1-p100-8 that are `fit`, validate/data/nccl_tests).
+/// four links (the tables of dgx1-p100-8 that are `fit`, validate/data/nccl_tests.yaml).
 constexpr double kPascalShare = 0.82;
 
 /// Latency between nodes that NCCL's tables hold already [s].
@@ -130,7 +130,7 @@ constexpr int kMostChannels = 16;
 
 /// Share of an NVSwitch port that rings use: 12 channels of 30 GB/s for 18 NVLinks of 20.6 GB/s on Hopper
 /// (sm90SpeedArrayIntra, src/graph/search.cc); on Blackwell as all-to-all reaches it (668 of 722 GB/s,
-/// validate/data/nccl_tests/b200-nvswitch-8-alltoall.txt).
+/// b200-nvswitch-8-alltoall, validate/data/nccl_tests.yaml).
 double ring_share(int compute_capability) {
   if (compute_capability >= 100) return 0.92;
   return compute_capability >= 90 ? 0.97 : 1;

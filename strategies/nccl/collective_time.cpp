@@ -152,8 +152,8 @@ void consider_ring(Estimates& e, NcclProtocol protocol) {
 /// src/collectives/device/common_kernel.h, ReduceOrCopyMulti: "Check that all is 16B aligned. If not don't
 /// use 16B load/stores."). Newer nccl-tests align the parts: `(count/nranks) & -(16/eltSize)`
 /// (src/reduce_scatter.cu). kShare is the share of the ring's rate that such parts reach. It was fitted on
-/// dgx2-12-reduce-scatter (validate/data/nccl_tests, `fit`), of whose 12 parts 6 or 9 are unaligned, after
-/// its miss had been seen.
+/// dgx2-12-reduce-scatter (validate/data/nccl_tests.yaml, `fit`), of whose 12 parts 6 or 9 are unaligned,
+/// after its miss had been seen.
 double unaligned_seconds(const Estimates& e) {
   constexpr double kShare = 0.32, kAlignment = 16;
   if (e.operation != NcclOperation::reduce_scatter || e.best.algorithm != NcclAlgorithm::ring ||

@@ -10,8 +10,8 @@ constexpr double kMicroseconds = 1e-6;
 constexpr double kKibi = 1024, kMebi = 1024 * kKibi;
 
 /// Waking a ring's proxy threads, and a hop of LL through them. Both from the rows of 8 bytes of
-/// minsky-8-nodes-edr and minsky-8-nodes-edr-reduce (validate/data/nccl_tests, both `fit`): 124 us for 14
-/// hops, 34 us for one.
+/// minsky-8-nodes-edr and minsky-8-nodes-edr-reduce (validate/data/nccl_tests.yaml, both `fit`): 124 us for
+/// 14 hops, 34 us for one.
 constexpr double kProxyStart = 17.5e-6, kProxyLines = 6e-6;
 
 constexpr double kMostOfLl = 16 * kKibi;

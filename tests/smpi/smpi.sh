@@ -4,7 +4,7 @@
 # independently; overheads of messages are left out on both sides.
 # Usage: tests/smpi/smpi.sh [--write FILE.csv] [STEPCAST [MESSAGE_TIMES]]
 # STRIDE has no common divisor with the number of devices, so that no two ranks share one.
-# --write: also writes the cases to FILE.csv (docs/notes/2026-11-smpi.csv); tools/smpi-table.sh draws the table from it.
+# --write: also writes the cases to FILE.csv (docs/notes/2026-11-smpi.csv); `tools/documents.py simulator` draws the table from it.
 # Fails if a case is off by more than the bound that stands beside it, and if the table of
 # docs/explanation/simulator-engine.md is another one. 77: there is no smpirun.
 set -euo pipefail
@@ -75,5 +75,5 @@ for case in "titan 16 ring 16 7" "minsky 4 recursive_doubling 16 1" "seide-k20x-
 done
 if [[ $file ]]; then cp "$figures" "$file" && exit $failed; fi
 sed -n '/^<!-- table: smpi -->$/,/^<!-- \/table -->$/p' "$root/docs/explanation/simulator-engine.md" | grep '^|' >"$work/shown"
-"$root/tools/smpi-table.sh" "$figures" | diff "$work/shown" - >&2 || { echo "smpi: another table; see --write" >&2; failed=1; }
+PYTHONPATH=$root/tools python3 -c 'import sys; from tables import simulator; print(simulator.smpi_table(sys.argv[1]), end="")' "$figures" | diff "$work/shown" - >&2 || { echo "smpi: another table; see --write" >&2; failed=1; }
 exit $failed

@@ -1,0 +1,73 @@
+"""Checks of the simulator: against SMPI, by laws on drawn cases, folded against unfolded, and its time and memory.
+
+Drawn cases are renewed from the file cases.csv that `drawn_cases -o FOLDER` wrote; tests/smpi/smpi.sh, bench/folding.sh and bench/run.sh
+write their files themselves.
+"""
+import pathlib
+
+from tables.page import ROOT, csv_text, grouped, markdown, percent, read_csv
+
+SMPI = "docs/notes/2026-11-smpi.csv"
+DRAWN = "docs/notes/2026-11-drawn-cases.csv"
+
+
+def renewed(source):
+    rows = read_csv(pathlib.Path(source).resolve())
+    return {DRAWN: csv_text(rows[0].keys(), rows)}
+
+
+def smpi_table(file=SMPI):
+    """A row for each placement of ranks."""
+    def placement(row):
+        apart = f", {row['stride']} devices apart" if row["stride"] != "1" else ""
+        return (f"{row['platform']}, {row['nodes']} nodes", row["ranks"] + apart + ", latencies set to 0" * (row["latencies"] == "0"))
+    groups, lines = {}, []
+    for row in read_csv(file):
+        groups.setdefault(placement(row), []).append(row)
+    for key, rows in groups.items():
+        longest = max(rows, key=lambda row: float(row["smpi_seconds"]))
+        error = max(abs(float(row["error_percent"])) for row in rows)
+        times = [f"{1000 * float(longest[name]):.6f} ms" for name in ("smpi_seconds", "stepcast_seconds")]
+        lines.append((*key, len(rows), *times, "below 1e-7 %" if error < 1e-7 else f"{error:.1f} %"))
+    return markdown("| platform | ranks | cases | longest case: SMPI | stepcast | largest error of all cases |", lines)
+
+
+def laws_table():
+    """Laws by the bound that the results or the documents claim."""
+    laws = grouped([row for row in read_csv(DRAWN) if row["kind"] == "law"], "bound")
+    order = sorted(laws, key=lambda bound: float(bound or "inf"))
+
+    def line(bound, rows):
+        times, broken = (sum(int(row[name]) for row in rows) for name in ("count", "broken"))
+        return bound or "none", len(rows), times, broken, max((row["largest_difference"] for row in rows), key=float)
+    return markdown("| bound | laws | times | broken | largest difference |", [line(bound, laws[bound]) for bound in order])
+
+
+def folding_table():
+    """What the rule picked, by its folding and its fidelity; rows of numbers below 2000 are of larger runs."""
+    rows = [row for row in read_csv("bench/results/folding.csv") if row["error"]]
+    groups = sorted(grouped(rows, "folding", "form").items(), key=lambda item: -len(item[1]))
+    return markdown("| picked: `folding` | `fidelity` | cases | worst error | processor seconds, most |",
+                    [(f"`{folding.replace(';', ',')}`", f"`{form.replace(';', ',')}`", len(own),
+                      "the same run" if folding == "unfolded" else percent(max(abs(float(row["error"])) for row in own), 4),
+                      f"{max(float(row['processor_seconds']) for row in own):.1f}") for (folding, form), own in groups])
+
+
+def whole_table():
+    """Time and memory of the benchmark cases, below the machine and above the exponents of growth."""
+    def row(case):
+        setting = " ".join(word for word in case["setting"].split() if not word.startswith("platform"))
+        limits = [f"{case[key]} {unit}" for key, unit in (("limit_seconds", "s"), ("limit_megabytes", "MB")) if case[key] != "-"]
+        return (case["case"].upper() + (f", {setting}" if setting else ""), case["workers"], case["processor_seconds"],
+                f"{case['lowest']} to {case['highest']}", case["peak_megabytes"], ", ".join(limits))
+    rows = map(row, read_csv("bench/results/whole.csv"))
+    head, fit = ((ROOT / "bench/results" / name).read_text(encoding="utf-8") for name in ("machine.txt", "fit.txt"))
+    table = markdown("| case | workers | processor seconds | lowest to highest | peak memory, MB | limit |", rows)
+    return f"{head}\n{table}" + (f"\n{fit}" if fit else "")
+
+
+def tables():
+    return {"docs/explanation/simulator-engine.md": {"smpi": smpi_table()},
+            "docs/explanation/performance.md": {"whole": whole_table()},
+            DRAWN.replace(".csv", ".md"): {"laws": laws_table()},
+            "docs/notes/2026-11-folding.md": {"folding": folding_table()}}
