@@ -1,6 +1,7 @@
 """Called by timelines.sh with the folder of its runs."""
 import collections
 import csv
+import gzip
 import os
 import re
 import sys
@@ -114,6 +115,8 @@ def main():
     for rank in (0, 5, 8, 9):
         trace = reader.read(f"{FOLDER}/ranks/timeline/rank-{rank}.json.gz")
         assert trace["distributedInfo"]["rank"] == rank
+        with gzip.open(f"{FOLDER}/ranks/timeline/rank-{rank}.json.gz", "rt") as opened:  # as HTA finds it
+            assert re.search(r'"rank": (\d+)', opened.read()).group(1) == str(rank)
         reader.check_shape(trace)
         check_sums(trace, row("ranks"))
     few = reader.read(f"{FOLDER}/few/timeline.json.gz")

@@ -297,9 +297,10 @@ void Writer::find_arrows() {
 
 void Writer::write() {
   if (spans_.size() > 1) find_arrows();
-  out_ << "{\"distributedInfo\":{\"backend\":\"stepcast\",";
-  if (spans_.size() == 1) out_ << fmt::format("\"rank\":{},", spans_.begin()->first);
-  out_ << fmt::format("\"world_size\":{}}},\n\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[",
+  // Versions of Holistic Trace Analysis find the rank by a regular expression that wants a space behind ":".
+  out_ << "{\"distributedInfo\": {\"backend\": \"stepcast\", ";
+  if (spans_.size() == 1) out_ << fmt::format("\"rank\": {}, ", spans_.begin()->first);
+  out_ << fmt::format("\"world_size\": {}}},\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
                       timeline_.run_ranks);
   for (const TimelineRank& rank : timeline_.ranks) {
     if (spans_.contains(rank.rank)) write_rank(rank);
