@@ -51,17 +51,39 @@ function(stepcast_compile_apart apart)
   endif()
 endfunction()
 
-# stepcast_library(core PUBLIC ... PRIVATE ...): the folder as one static library. EXCLUDE: paths that do not belong to it.
+# Sets `variable` to the libraries of this project that the lines of these folders in layers.txt name.
+function(stepcast_layers variable)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/layers.txt lines)
+  foreach(folder ${ARGN})
+    set(line ${lines})
+    list(FILTER line INCLUDE REGEX "^${folder} ")
+    string(REPLACE " " ";" words "${line}")
+    foreach(word ${words})
+      if(TARGET ${word} AND (word STREQUAL arithmetic OR IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${word}))
+        list(APPEND libraries ${word})
+      endif()
+    endforeach()
+  endforeach()
+  set(${variable} ${libraries} PARENT_SCOPE)
+endfunction()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/layers.txt)
+
+# stepcast_library(core PUBLIC ... PRIVATE ...): the folder as one static library, with the libraries of layers.txt. LAYERS: its
+# lines there, if it is not one of its name. EXCLUDE: paths that do not belong to it.
 # APART: files whose names would collide in a unity build, which compiles several files at once. The release build compiles a
 # library with -O1, in three quarters of the time of -O2. SIMULATION: libraries in which a forecast spends its time get -O2.
 # FLAGS: compiler flags of its own, so it cannot use the headers that others precompiled.
 function(stepcast_library name)
-  cmake_parse_arguments(arg "SIMULATION" "EXCLUDE;APART" "PUBLIC;PRIVATE;FLAGS" ${ARGN})
+  cmake_parse_arguments(arg "SIMULATION" "EXCLUDE;APART" "LAYERS;PUBLIC;PRIVATE;FLAGS" ${ARGN})
+  if(NOT arg_LAYERS)
+    set(arg_LAYERS ${name})
+  endif()
+  stepcast_layers(layers ${arg_LAYERS})
   stepcast_sources(sources "${arg_EXCLUDE}")
   stepcast_compile_apart("${arg_APART}" ${sources})
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
-  target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  target_link_libraries(${name} PUBLIC ${layers} ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   stepcast_options(${name})
   set(optimized others)
   if(arg_SIMULATION)
