@@ -8,6 +8,8 @@ export STEPCAST_DATA=$root
 folder=$root/scenarios/published
 csv=$folder/figures.csv
 failed=0
+folder_check=$(mktemp)
+trap 'rm -f "$folder_check"' EXIT
 fail() {
   echo "open-figures: $1" >&2
   failed=1
@@ -45,14 +47,12 @@ while IFS=' ' read -r name stated; do
   if [[ $stated != $( ((expected)) && echo test || echo fit) ]]; then fail "$csv: group $name: expected the other part than $stated"; fi
 done < <(awk -F, -v g="$group" -v p="$part" 'FNR > 1 { print $g, $p }' "$csv" | sort -u)
 
-for file in "$folder"/*.yaml; do
-  "$stepcast" show scenario "$file" >/dev/null || fail "$file cannot be read"
-done
+"$stepcast" check "$folder"/*.yaml >"$folder_check" || fail "$(grep -v 'no errors$' "$folder_check")"
 
 # The checks themselves fail where they must: on a copy with one other figure.
 if [[ -z ${OPEN_FIGURES_COPY:-} ]]; then
   copy=$(mktemp -d)
-  trap 'rm -rf "$copy"' EXIT
+  trap 'rm -rf "$copy" "$folder_check"' EXIT
   mkdir -p "$copy/tests" "$copy/scenarios/published"
   cp "$0" "$copy/tests/open-figures.sh"
   files=("$folder"/*.yaml)

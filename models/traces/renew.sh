@@ -9,32 +9,15 @@ while read -r model batch device; do
   "$stepcast" derive --model "$model" --batch "$batch" --device "$device" -o "$traces/$model-b$batch-$device.yaml"
 done <<END
 seide-dnn 2880 k20x
-seide-dnn 16384 k20x
 resnet50 32 k20x
 chen-huo-dnn 1024 k40
-resnet50 32 k40
 resnet50 32 k80
-resnet50 64 k80
-vgg16 32 k80
-alexnet 512 k80
 resnet50 32 p100-sxm2
-resnet50 64 p100-sxm2
-vgg16 64 p100-sxm2
-alexnet 512 p100-sxm2
 resnet50 32 p100-pcie
-resnet50 64 p100-pcie
-vgg16 64 p100-pcie
-alexnet 512 p100-pcie
 resnet50 32 v100-sxm2-16gb
-resnet50 64 v100-sxm2-16gb
-resnet50 128 v100-sxm2-16gb
 mesh-1k 1 v100-sxm2-16gb
 mesh-2k 1 v100-sxm2-16gb
 resnet50 32 a100-40gb
-resnet50 64 a100-40gb
-resnet50 32 h100-sxm
-resnet50 64 h100-sxm
-resnet50 32 h200
 resnet50 64 h200
 END
 tools/modelines.sh "$stepcast"

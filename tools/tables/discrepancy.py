@@ -3,6 +3,7 @@
 Fitted on docs/notes/2026-11-open-published-figures.csv, all of it, and written to models/measured/discrepancy.yaml. Scores leave out the
 experiment (or the group) that is forecast, or are those of the part `test` by a term that is fitted on the part `fit`.
 """
+import collections
 import functools
 import math
 import re
@@ -95,8 +96,8 @@ def weighted_quantile(pairs, probability):
 
 def shares_of_experiments(scored):
     """(score, weight) pairs from (experiment, score) pairs: every experiment weighs as much as any other."""
-    names = [name for name, _ in scored]
-    return [(score, 1 / names.count(name)) for name, score in scored]
+    counts = collections.Counter(name for name, _ in scored)
+    return [(score, 1 / counts[name]) for name, score in scored]
 
 
 def scores_by_class(rows):
@@ -144,8 +145,8 @@ def fitted(rows):
     frameworks = {row["experiment"]: row["framework"] for row in rows}
     middle = weighted_quantile(shares_of_experiments(scored[CLASSES[0]]), 0.5)
     scored[CLASSES[0]] = [(name, middle + (score - middle) / spreads.get(frameworks[name], 1)) for name, score in scored[CLASSES[0]]]
-    term = {name: [weighted_quantile(shares_of_experiments(scored[name]), p) for p in PROBABILITIES] if scored[name]
-            else [0] * len(PROBABILITIES) for name in CLASSES}
+    pairs = {name: shares_of_experiments(scored[name]) or [(0, 1)] for name in CLASSES}
+    term = {name: [weighted_quantile(pairs[name], p) for p in PROBABILITIES] for name in CLASSES}
     return term | {"spreads": spreads}
 
 
