@@ -33,50 +33,55 @@ std::optional<NcclOperation> operation_of(Collective::Kind kind) {
   return std::nullopt;
 }
 
-/// The endpoints of group `index`; empty if one of them is no device.
-std::vector<int> endpoints_of(const Platform& platform, const Plan& plan, const Communicator& communicator,
-                              int index) {
+/// Devices that a group has on a node, as numbers in the node.
+struct NodeOfGroup {
+  int node = 0;
+  std::vector<int> devices;
+};
+
+/// The nodes of group `index`, in ascending order; none if a rank is no device.
+std::vector<NodeOfGroup> nodes_of_group(const Platform& platform, const Plan& plan,
+                                        const Communicator& communicator, int index) {
   std::vector<int> endpoints;
   for (int i = 0; i < communicator.size; ++i) {
     const RankId rank = communicator.ranks[static_cast<std::size_t>(index * communicator.size + i)];
-    const int endpoint = plan.endpoints[rank];
-    if (endpoint >= platform.devices()) return {};
-    endpoints.push_back(endpoint);
+    endpoints.push_back(plan.endpoints[rank]);
+    if (endpoints.back() >= platform.devices()) return {};
   }
-  return endpoints;
+  std::ranges::sort(endpoints);
+  std::vector<NodeOfGroup> nodes;
+  for (const int endpoint : endpoints) {
+    const int node = platform.node_of(endpoint);
+    if (nodes.empty() || nodes.back().node != node) nodes.push_back({node, {}});
+    nodes.back().devices.push_back(endpoint % platform.devices_per_node);
+  }
+  return nodes;
 }
 
-/// Groups with a rank in this node.
-int groups_in(const Platform& platform, const Plan& plan, const Communicator& communicator, int node) {
-  int count = 0;
-  for (int group = 0; group < communicator.groups(); ++group) {
-    const auto begin = communicator.ranks.begin() + static_cast<std::ptrdiff_t>(group) * communicator.size;
-    count += std::any_of(begin, begin + communicator.size,
-                         [&](RankId rank) { return platform.node_of(plan.endpoints[rank]) == node; });
-  }
-  return count;
-}
-
-/// The first group, which stands for all groups of the communicator, once for each different list of devices
-/// that it has on a node; none if its nodes have unequal numbers of ranks.
-std::vector<NcclRanks> nodes_of_group(const Platform& platform, const Plan& plan,
+/// The different nodes of all groups, each taken for all nodes of its group; none if a group has unequal
+/// numbers of ranks on its nodes, or two ranks on a device. Groups share the nodes in which several of them
+/// are.
+std::vector<NcclRanks> kinds_of_nodes(const Platform& platform, const Plan& plan,
                                       const Communicator& communicator) {
-  std::map<int, std::vector<int>> devices;  // by node
-  for (const int endpoint : endpoints_of(platform, plan, communicator, 0))
-    devices[platform.node_of(endpoint)].push_back(endpoint % platform.devices_per_node);
-  std::map<std::vector<int>, NcclRanks> nodes;  // by devices
-  for (const auto& [node, of_node] : devices) {
-    const std::set<int> distinct(of_node.begin(), of_node.end());
-    const std::size_t size = devices.begin()->second.size();
-    if (of_node.size() != size || distinct.size() != size) return {};
-    const auto [ranks, is_new] = nodes.try_emplace(of_node);
-    if (is_new)
-      ranks->second = {static_cast<int>(devices.size()), of_node,
-                       groups_in(platform, plan, communicator, node)};
+  std::vector<int> groups_in(static_cast<std::size_t>(platform.nodes), 0);  // by node
+  for (int group = 0; group < communicator.groups(); ++group) {
+    for (const NodeOfGroup& one : nodes_of_group(platform, plan, communicator, group))
+      ++groups_in[static_cast<std::size_t>(one.node)];
   }
-  std::vector<NcclRanks> list;
-  for (const auto& [of_node, ranks] : nodes) list.push_back(ranks);
-  return list;
+  std::vector<NcclRanks> kinds;
+  for (int group = 0; group < communicator.groups(); ++group) {
+    const auto nodes = nodes_of_group(platform, plan, communicator, group);
+    if (nodes.empty()) return {};
+    for (const NodeOfGroup& one : nodes) {
+      if (one.devices.size() != nodes.front().devices.size() ||
+          std::ranges::adjacent_find(one.devices) != one.devices.end())
+        return {};
+      NcclRanks kind{static_cast<int>(nodes.size()), one.devices,
+                     groups_in[static_cast<std::size_t>(one.node)]};
+      if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(std::move(kind));
+    }
+  }
+  return kinds;
 }
 
 }  // namespace
@@ -96,7 +101,7 @@ std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collect
   Bytes size = collective.buffer.size;
   if (operation == NcclOperation::all_to_all) size.value /= communicator.size;  // nccl-tests: one rank's data
   std::optional<NcclTime> slowest;  // the node that all others wait for
-  for (const NcclRanks& ranks : nodes_of_group(platform, plan, communicator)) {
+  for (const NcclRanks& ranks : kinds_of_nodes(platform, plan, communicator)) {
     NcclChannels channels = nccl_channels(platform, ranks);
     for (BytesPerSecond* rate :
          {&channels.rings, &channels.port, &channels.network, &channels.nic, &channels.host_copy})

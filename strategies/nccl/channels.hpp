@@ -23,6 +23,7 @@ struct NcclRanks {
   int side_by_side = 1;
 
   int ranks() const { return nodes * static_cast<int>(devices.size()); }
+  bool operator==(const NcclRanks&) const = default;
 };
 
 /// The channels that NCCL's graph search finds for a communicator, and their total bandwidth.

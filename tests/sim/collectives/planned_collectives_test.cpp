@@ -78,6 +78,29 @@ TEST_CASE("folded workers and single ones wait for the same time in NCCL", "[sim
   CHECK(seconds(Folding::automatic) == Approx(seconds(Folding::never)).epsilon(1e-12));
 }
 
+TEST_CASE("NCCL takes what its slowest group takes, in any order of nodes and groups", "[sim][nccl]") {
+  Platform platform = with_nccl();
+  platform.devices_per_node = 2;
+  platform.node.kind = NodeShape::Kind::nvswitch;
+  platform.node.peer = {{150e9}, {1e-6}};
+  const auto seconds = [&](const std::vector<int>& endpoints, int size) {
+    Run run(platform, static_cast<int>(endpoints.size()), three_layers({1e12}));
+    run.result();
+    for (std::size_t i = 0; i < endpoints.size(); ++i) run.plan.endpoints[RankId(i)] = endpoints[i];
+    run.plan.communicators.front().size = size;
+    const auto time = nccl_time_of(run.simulation, run.plan.collectives.front(), {});
+    return time ? time->time.value : 0;
+  };
+  const double inside = seconds({0, 1, 2, 3}, 2), between = seconds({0, 2, 1, 3}, 2);
+  CHECK(inside < between);
+  CHECK(seconds({0, 1, 2, 4}, 2) == seconds({2, 4, 0, 1}, 2));  // one group inside a node, one between nodes
+  CHECK(seconds({0, 1, 2, 4}, 2) > inside);
+  CHECK(seconds({0, 2, 1, 4}, 2) == seconds({6, 2, 7, 4}, 2));  // both groups share a node, and no other
+  CHECK(seconds({0, 2, 1, 4}, 2) == between);
+  CHECK(seconds({0, 1, 2, 4, 5, 6}, 3) == 0);  // unequal numbers of ranks on nodes
+  CHECK(seconds({0, 2, 4, 1, 3, 3}, 3) == 0);  // two ranks on a device
+}
+
 TEST_CASE("groups with hosts and exchanges are left to the simulation of messages", "[sim][nccl]") {
   Run run(with_nccl(), 4, three_layers({1e12}));
   run.result();
