@@ -1,13 +1,10 @@
 #include "sim/simgrid/simgrid_flows.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <cmath>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
-
-#include "core/error.hpp"
 
 namespace stepcast {
 /// SimGrid's clock, which a new engine does not set back; dates after a clock that went on would be rounded
@@ -20,19 +17,15 @@ namespace sg4 = simgrid::s4u;
 
 namespace {
 
-/// SimGrid takes whole numbers of bytes, and agreement with closed forms to 1e-9 needs a finer unit (with
-/// 1024 a message of a kilobyte is rounded by 5e-7). Sizes and bandwidths are scaled by the same factor.
-constexpr double kUnitsPerByte = 1 << 20;
+/// SimGrid's public calls take whole numbers of bytes. In chains of equal messages their rounding adds up, so
+/// sizes and bandwidths are in a finer unit.
+constexpr double kUnitsPerByte = 1 << 28;
 
-/// @throws InputError  for a message that SimGrid cannot count
-std::uint64_t units(Bytes size) {
-  constexpr double kMost = 9e18;
-  if (size.value * kUnitsPerByte > kMost)
-    throw InputError(
-        fmt::format("SimGrid carries messages of up to {:.1f} TB, and one of {:.1f} TB is sent; set "
-                    "simulation.sharing: max_min",
-                    kMost / kUnitsPerByte / 1e12, size.value / 1e12));
-  return static_cast<std::uint64_t>(std::round(size.value * kUnitsPerByte));
+/// What one communication of SimGrid can carry. More is sent in parts, one after the other.
+constexpr double kMostUnits = 9e18;
+
+double units(Bytes size) {
+  return std::round(size.value * kUnitsPerByte);
 }
 
 std::vector<char*> arguments() {
@@ -41,7 +34,7 @@ std::vector<char*> arguments() {
                                         "--cfg=network/model:CM02",
                                         "--cfg=network/crosstraffic:0",
                                         "--cfg=network/TCP-gamma:1e15",
-                                        "--cfg=surf/precision:1e-12",
+                                        "--cfg=surf/precision:1e-15",
                                         "--cfg=maxmin/precision:1e-12",
                                         "--cfg=contexts/factory:thread",
                                         "--log=root.thresh:critical"};
@@ -71,8 +64,19 @@ constexpr int kMostEngines = 50;
 
 struct Flow {
   Callback done;
-  sg4::CommPtr comm;
+  double rest;  ///< that is not yet sent [units]
+  sg4::CommPtr comm = nullptr;
 };
+
+/// Starts what is left of a flow, or as much as SimGrid can count.
+void send(Flow& flow, sg4::Host* from, sg4::Host* to) {
+  const double part = std::min(flow.rest, kMostUnits);
+  flow.rest -= part;
+  flow.comm = sg4::Comm::sendto_init(from, to);
+  flow.comm->set_payload_size(static_cast<std::uint64_t>(part));
+  flow.comm->set_data(static_cast<void*>(&flow));
+  flow.comm->vetoable_start();
+}
 
 }  // namespace
 
@@ -111,7 +115,9 @@ SimGridFlows::~SimGridFlows() {
 
 void SimGridFlows::complete(const sg4::Activity& activity) {
   auto* flow = static_cast<Flow*>(static_cast<const sg4::Comm&>(activity).get_data<void>());
-  parts_->finished.push_back(std::move(flow->comm));
+  const sg4::CommPtr comm = std::move(flow->comm);
+  parts_->finished.push_back(comm);
+  if (flow->rest > 0) return send(*flow, comm->get_source(), comm->get_destination());
   Callback done = std::move(flow->done);
   delete flow;
   --active_flows_;
@@ -133,11 +139,9 @@ double SimGridFlows::clock() const {
 
 void SimGridFlows::start(const FlowRoute& route, Bytes size, Callback done) {
   const auto [from, to] = parts_->platform.hosts(route);
-  auto* flow = new Flow{std::move(done), sg4::Comm::sendto_init(from, to)};
-  flow->comm->set_payload_size(units(size));
-  flow->comm->set_data(static_cast<void*>(flow));
+  auto* flow = new Flow{std::move(done), units(size)};
   ++active_flows_;
-  flow->comm->vetoable_start();
+  send(*flow, from, to);
 }
 
 void SimGridFlows::at(double date, std::function<void()> callback) {

@@ -139,4 +139,20 @@ TEST_CASE("a flow between two endpoints takes their route, and equal endpoints t
   CHECK(ends[3] == 1);
 }
 
+TEST_CASE("a flow of more bytes than SimGrid counts is sent in parts, which share links as one", "[sim]") {
+  const Platform platform = platform_of(4, FatTreeShape{});  // NICs of 1 GB/s
+  const std::vector<double> ends = numbers_from_child(2, [&] {
+    Engine engine{FlowLinks{LinkBandwidths(platform)}};
+    std::vector<double> dates(2);
+    engine.at(0, [&] {
+      engine.start_flow(EndpointPair{0, 1}, {100e9}, [&] { dates[0] = engine.now(); });
+      engine.start_flow(EndpointPair{2, 1}, {20e9}, [&] { dates[1] = engine.now(); });
+    });
+    engine.run();
+    return dates;
+  });
+  CHECK(ends[0] == Approx(120).epsilon(1e-12));
+  CHECK(ends[1] == Approx(40).epsilon(1e-12));
+}
+
 }  // namespace stepcast::simgrid_platform_test
