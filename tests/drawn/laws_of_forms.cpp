@@ -48,11 +48,10 @@ void check_forms(Trial& trial, Findings& findings) {
 
 namespace {
 
-/// The simulation with every worker and every link slower by a share of at most 1e-4 of its own.
-Simulation without_ties(Simulation simulation, std::uint64_t seed) {
-  constexpr double kTiny = 1e-4;
+/// The simulation with every worker and every link slower by a share of its own, of at most `by`.
+Simulation apart(Simulation simulation, std::uint64_t seed, double by) {
   const auto factor = [&](std::size_t of, std::uint32_t what) {
-    return 1 + kTiny * uniform({seed, Purpose::data, static_cast<std::uint32_t>(of), what, 0});
+    return 1 + by * uniform({seed, Purpose::data, static_cast<std::uint32_t>(of), what, 0});
   };
   simulation.noise.per_node = false;
   for (std::size_t rank = 0; rank < simulation.plan->endpoints.size(); ++rank)
@@ -63,22 +62,46 @@ Simulation without_ties(Simulation simulation, std::uint64_t seed) {
   return simulation;
 }
 
+/// How much the step changes where all times and rates change by a part in 1e11. The solvers take dates and
+/// rates for equal that are closer than that, and messages that wait for each other can make it large.
+double effect_of_rounding(const Simulation& simulation, double step) {
+  constexpr double kRounded = 1e-11;
+  double most = 0;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    most = std::max(most, difference(simulated(apart(simulation, seed, kRounded)).step, step));
+  return most;
+}
+
+/// Where the solvers differ by more than rounding usually makes, and rounding alone makes as much in one of
+/// them, the law is another.
+void allow_for_rounding(Finding& finding, const Simulation& simulation) {
+  constexpr double kLarger = 10;
+  if (!finding.broken()) return;
+  const double effect = effect_of_rounding(simulation, finding.reference);
+  if (finding.difference > kLarger * effect) return;
+  finding.law = "simgrid, where rounding matters";
+  finding.bound = kLarger * effect;
+}
+
 /// Compares runs in which nothing is at one time: otherwise messages of equal workers arrive at a server at
 /// one time, and rounding decides which is first, and so who waits. What is left of ties is tried away.
 /// Replicas of Sandblaster that wait for work have always read the parameters through one link, and so are
 /// ready at one time.
 Finding without_ties(const Trial& trial, const Form& form) {
   constexpr int kTries = 4;
+  constexpr double kApart = 1e-4;
   const bool ties = trial.experiment().strategy == "sandblaster";
   Finding finding{
       .law = ties ? "simgrid, sandblaster" : "simgrid, asynchronous", .difference = 1, .bound = kSolvers};
   for (std::uint64_t seed = 1; seed <= kTries && finding.broken(); ++seed) {
-    const double step = simulated(without_ties(trial.simulation(form), seed)).step;
-    const double reference = simulated(without_ties(trial.simulation(kMessages), seed)).step;
+    const Simulation simulation = apart(trial.simulation(kMessages), seed, kApart);
+    const double step = simulated(apart(trial.simulation(form), seed, kApart)).step;
+    const double reference = simulated(simulation).step;
     if (difference(step, reference) > finding.difference) continue;
     finding.value = step;
     finding.reference = reference;
     finding.difference = difference(step, reference);
+    allow_for_rounding(finding, simulation);
   }
   if (ties) finding.bound = kNoBound;
   finding.forms = "both with workers and links apart by 1e-4";
@@ -115,9 +138,11 @@ void check_simgrid(Trial& trial, Findings& findings) {
   if (plan.asynchronous || plan.assigns_work_by_message) return findings.push_back(without_ties(trial, form));
   compare(trial, form, shares_otherwise(trial) ? "simgrid, channels, streams, placements" : "simgrid",
           kSolvers, findings);
+  allow_for_rounding(findings.back(), trial.simulation(kMessages));
   form = {.sharing = LinkSharing::simgrid};
   const auto [bound, word] = claim_of(trial.outcome(form).result);
   compare(trial, form, std::string("simgrid, automatic, ") + word, std::max(bound, kSolvers), findings);
+  allow_for_rounding(findings.back(), trial.simulation(kMessages));
 }
 
 void check_repeated(Trial& trial, Findings& findings) {
