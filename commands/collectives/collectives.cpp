@@ -56,9 +56,10 @@ std::vector<Assignment> assignments(const CollectivesOptions& options) {
 }
 
 NcclOperation operation_of(const CollectivesOptions& options, const NcclTests& measured) {
-  const std::string name = !options.collective.empty()   ? options.collective
-                           : !measured.operation.empty() ? measured.operation
-                                                         : "all_reduce";
+  const std::string name = !options.measured.empty()
+                               ? collective_of(measured, options.collective, options.measured)
+                           : options.collective.empty() ? "all_reduce"
+                                                        : options.collective;
   const auto& names = nccl_operation_names();
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end())
@@ -71,9 +72,39 @@ NcclOperation operation_of(const CollectivesOptions& options, const NcclTests& m
 int ranks_of(const CollectivesOptions& options, const NcclTests& measured, NcclOperation operation,
              const Platform& platform) {
   if (options.gpus > 0) return options.gpus;
+  if (measured.rows.empty()) return platform.devices();
   if (measured.ranks > 0) return measured.ranks;
   const int ranks = ranks_of_bandwidths(operation, measured.algorithm_bandwidth, measured.bus_bandwidth);
-  return ranks > 0 ? ranks : platform.devices();
+  if (ranks == 0)
+    throw InputError(fmt::format(
+        "{}:1:1: the table does not say how many ranks it had, and its bandwidths do not tell: give --gpus",
+        options.measured));
+  return ranks;
+}
+
+/// @throws InputError if the bandwidths of the measured table are not those of the collective over these
+/// ranks
+void check_bandwidths(const CollectivesOptions& options, const NcclTests& measured, NcclOperation operation,
+                      int ranks) {
+  constexpr double kRounding = 0.03;  // of printed bandwidths from 1 GB/s on
+  if (measured.algorithm_bandwidth < 1) return;
+  const double factor = measured.bus_bandwidth / measured.algorithm_bandwidth;
+  if (std::abs(factor - bus_factor(operation, ranks)) <= kRounding) return;
+  throw InputError(
+      fmt::format("{}:1:1: busbw / algbw is {:.3g} in this table, and {:.3g} for {} of {} ranks: give "
+                  "--collective and --gpus",
+                  options.measured, factor, bus_factor(operation, ranks),
+                  nccl_operation_names()[static_cast<std::size_t>(operation)], ranks));
+}
+
+/// Ranks on each node: of the option, else of the hosts in the measured table; 0: not known.
+int ranks_per_node(const CollectivesOptions& options, const NcclTests& measured, int ranks) {
+  if (options.per_node > 0 || measured.nodes == 0 || measured.ranks != ranks) return options.per_node;
+  if (ranks % measured.nodes != 0)
+    throw InputError(
+        fmt::format("{}:1:1: {} ranks on {} hosts: expected equally many on each; give --gpus-per-node",
+                    options.measured, ranks, measured.nodes));
+  return ranks / measured.nodes;
 }
 
 /// nccl-tests' width of times.
@@ -164,7 +195,8 @@ void run_collectives(const CollectivesOptions& options) {
   const NcclOperation operation = operation_of(options, measured);
   const int ranks = ranks_of(options, measured, operation, platform);
   if (ranks < 2) throw InputError("--gpus: expected at least 2");
-  const NcclRanks group = first_devices(platform, ranks, options.per_node);
+  if (!measured.rows.empty()) check_bandwidths(options, measured, operation, ranks);
+  const NcclRanks group = first_devices(platform, ranks, ranks_per_node(options, measured, ranks));
   const auto rows = measured.rows.empty() ? collective_rows(platform, group, operation, sizes_of(options))
                                           : collective_rows(platform, group, operation, measured);
   print_header(platform, group, operation, !measured.rows.empty());

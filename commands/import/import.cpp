@@ -7,6 +7,7 @@
 
 #include "commands/commands.hpp"
 #include "commands/import/network.hpp"
+#include "commands/import/written_file.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/text.hpp"
@@ -62,6 +63,8 @@ void print_report(const Profile& profile, const Attribution& all, const Trace& t
   }
   fmt::print("attributed: {:.2f} %; the trace's step: {:.4g} ms\n", 100 * all.attributed(),
              1e3 * step_time(trace).value);
+  if (const std::string names = all.left_out_text(); !names.empty())
+    fmt::print("left out by operator: {}\n", names);
   for (const std::string& flag : trace.flags) fmt::print("flag: {}\n", flag);
 }
 
@@ -152,10 +155,13 @@ void import_network_of_profile(const ImportOptions& options) {
   const auto& operators = all.steps.front().operators;
   const ProfileNetwork network =
       profile_network(profile.file, operators, batch, file.stem().string(), parameters);
+  write_atomically(file, network.text);
+  read_written([&] {
+    if (!network.fault.empty()) throw InputError(network.fault);
+  });
   Trace trace = profile_trace(profile, all, network.model, network.match, batch);
   complete_trace(options, "--write-model " + file.filename().string(), trace);
   add_doubts(network, operators, trace);
-  write_atomically(file, network.text);
   fmt::print("{}: {} layers ({} of kind measured), {} parameters\nwritten: {}\n", network.model.name,
              network.model.layers.size(), network.measured, trainable_parameters(network.model),
              file.string());

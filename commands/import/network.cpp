@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "commands/import/written_file.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "models/cost/cost.hpp"
@@ -23,10 +24,10 @@ void check_extension(const std::filesystem::path& output) {
 }
 
 void write_network(const std::string& text, const std::filesystem::path& output) {
-  const YamlNode written = parse_yaml(text, output.string());
-  const Model model = read_model(YamlValue(written, ""));
   check_writable(output.has_parent_path() ? output.parent_path() : ".");
   write_atomically(output, text);
+  const YamlNode written = parse_yaml(text, output.string());
+  const Model model = read_written([&] { return read_model(YamlValue(written, "")); });
   fmt::print("{}: one sample is one {}, {} parameters, {:.6g} GFLOP forward\nwritten: {}\n", model.name,
              model.sample, trainable_parameters(model), forward_flops(model).value / 1e9, output.string());
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "commands/commands.hpp"
+#include "commands/import/written_file.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/text.hpp"
@@ -66,10 +67,10 @@ void import_platform(const PlatformFiles& files) {
   const YamlNode device = command_line_name(files.device);
   data_file(YamlValue(device, "--device"), "models/devices");
   const std::string text = platform_file_text(discover(files));
-  const YamlNode written = parse_yaml(text, files.output.string());
-  const Platform platform = read_platform(YamlValue(written, ""));
   check_writable(files.output.has_parent_path() ? files.output.parent_path() : ".");
   write_atomically(files.output, text);
+  const YamlNode written = parse_yaml(text, files.output.string());
+  const Platform platform = read_written([&] { return read_platform(YamlValue(written, "")); });
   fmt::print(
       "{}: {} nodes of {} {}, {} NICs a node\nwritten: {}\nnext: replace the figures whose source is "
       "\"assumed\"; "
@@ -96,7 +97,8 @@ void add_import_platform(Command app) {
       .type_name("FILE");
   command
       .add_option("--fabric", files->fabric,
-                  "Output of ibnetdiscover, or Slurm's topology.conf. Nodes, levels of switches, rates.")
+                  "Output of ibnetdiscover, or Slurm's topology.conf or topology.yaml. Nodes, levels of "
+                  "switches, rates.")
       .type_name("FILE");
   command.add_option("--device", files->device, "Device of a worker: a name in models/devices/.")
       .required()

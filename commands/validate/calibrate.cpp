@@ -22,7 +22,7 @@ namespace {
 
 struct CalibrateOptions {
   int ranks = 2;
-  std::string cluster = "memory", transport = "own", output, from;
+  std::string cluster = "memory", transport = "own", output, from, collective;
 };
 
 Results measured(const Cluster& cluster) {
@@ -112,8 +112,8 @@ void calibrate_here(const CalibrateOptions& options) {
 }
 
 void calibrate_from(const CalibrateOptions& options, bool ranks_given) {
-  const BenchmarkTimes benchmark =
-      read_benchmark(read_file(options.from), options.from, ranks_given ? options.ranks : 0);
+  const BenchmarkTimes benchmark = read_benchmark(read_file(options.from), options.from,
+                                                  ranks_given ? options.ranks : 0, options.collective);
   MeasuredPlatform platform;
   platform.name = name_of(options.output);
   platform.source =
@@ -153,6 +153,10 @@ void add_calibrate(Command app) {
       .type_name("FILE")
       .excludes(cluster)
       .excludes(transport);
+  command
+      .add_option("--collective", options->collective,
+                  "With --from: collective of a table of nccl-tests that does not name it.")
+      .one_of({"all_reduce", "all_gather", "reduce_scatter", "sendrecv"});
   command
       .add_option(
           "-o,--output", options->output,

@@ -85,6 +85,7 @@ class Accumulator {
   struct NodeTime {
     double data = 0, weights = 0, unknown = 0;
   };
+  void leave_out(const ProfileKernel& kernel, NonLayerWork work, ProfileStep& step);
   void add_backward(const ProfileKernel& kernel, const OperatorRole& role, int step);
 
   const Profile& profile_;
@@ -94,9 +95,19 @@ class Accumulator {
   double halved_ = 0;
 };
 
-bool is_nccl(const std::string& name) {
-  return name.starts_with("nccl") || name.find("ncclKernel") != std::string::npos ||
-         name.find("ncclDevKernel") != std::string::npos;
+/// Time of no layer. Work whose kind does not say what it is is also counted by operator.
+void Accumulator::leave_out(const ProfileKernel& kernel, NonLayerWork work, ProfileStep& step) {
+  step.non_layer_seconds[work] += kernel.seconds;
+  if (work != NonLayerWork::input && work != NonLayerWork::other && work != NonLayerWork::unknown) return;
+  const int index = kernel.host_operator;
+  step.left_out[index < 0 ? profile_.name(kernel)
+                          : profile_.name(profile_.operators[static_cast<std::size_t>(index)])] +=
+      kernel.seconds;
+}
+
+bool is_from_host(const std::string& copy) {
+  return copy.find("HtoD") != std::string::npos ||
+         copy.find("HostToDevice") != std::string::npos;  // CUDA, ROCm
 }
 
 void Accumulator::add(const ProfileKernel& kernel, int step) {
@@ -106,18 +117,18 @@ void Accumulator::add(const ProfileKernel& kernel, int step) {
     return;
   }
   if (kernel.host_operator < 0) {
-    to.non_layer_seconds[NonLayerWork::unknown] += kernel.seconds;
+    leave_out(kernel, NonLayerWork::unknown, to);
     return;
   }
   const OperatorRole& role = roles_.of[static_cast<std::size_t>(kernel.host_operator)];
-  if (role.network_operator < 0) {
-    const bool input = (role.work == NonLayerWork::other || role.work == NonLayerWork::unknown) &&
-                       kernel.kind == ProfileKernel::Kind::copy &&
-                       profile_.name(kernel).find("HtoD") != std::string::npos;
-    to.non_layer_seconds[input ? NonLayerWork::input : role.work] += kernel.seconds;
-    return;
-  }
-  OperatorTimes& times = to.operators[static_cast<std::size_t>(role.network_operator)].times;
+  if (role.outside) return;
+  const bool input = (role.work == NonLayerWork::other || role.work == NonLayerWork::unknown) &&
+                     kernel.kind == ProfileKernel::Kind::copy && is_from_host(profile_.name(kernel));
+  if (input || role.network_operator < 0)
+    return leave_out(kernel, input ? NonLayerWork::input : role.work, to);
+  if (role.step >= 0) step = role.step;
+  OperatorTimes& times =
+      steps_[static_cast<std::size_t>(step)].operators[static_cast<std::size_t>(role.network_operator)].times;
   if (role.pass == OperatorRole::Pass::forward) times.forward += kernel.seconds;
   if (role.pass == OperatorRole::Pass::gradient_sum) times.gradient_sum += kernel.seconds;
   if (role.pass == OperatorRole::Pass::backward_data) times.backward_data += kernel.seconds;
@@ -159,7 +170,8 @@ std::string main_precision(const Profile& profile, const std::vector<StepRange>&
     const std::string& name = profile.name(kernel);
     const bool product = name.find("gemm") != std::string::npos || name.find("cudnn") != std::string::npos ||
                          name.find("cutlass") != std::string::npos ||
-                         name.find("conv") != std::string::npos || name.find("nvjet") != std::string::npos;
+                         name.find("Cijk_") != std::string::npos || name.find("conv") != std::string::npos ||
+                         name.find("nvjet") != std::string::npos;
     const bool norm = name.find("bn_") != std::string::npos || name.find("nchwToNhwc") != std::string::npos;
     if (!precision.empty() && product && !norm) seconds[precision] += kernel.seconds;
   }
@@ -204,6 +216,7 @@ std::vector<ProfileStep> micro_batches(const ProfileStep& step) {
     part.wall /= rounds;
     for (auto& [work, seconds] : part.non_layer_seconds)
       seconds /= work == NonLayerWork::optimizer ? 1 : rounds;
+    for (auto& [name, seconds] : part.left_out) seconds /= rounds;
   }
   for (const NetworkOperator& one : step.operators)
     parts[static_cast<std::size_t>(one.round)].operators.push_back(one);
@@ -265,11 +278,15 @@ Attribution attribute(const Profile& profile) {
   refuse_compiled(profile);
   const std::vector<StepRange> ranges = step_ranges(profile);
   if (ranges.empty())
-    refuse(profile, "has no steps: call step() of the profiler after every training step (ProfilerStep#...)");
+    refuse(profile,
+           "has no steps: call step() of the profiler after every training step (ProfilerStep#...), or "
+           "profile an "
+           "optimizer (Optimizer.step#...)");
   refuse_several_gpus(profile, ranges);
   refuse_recomputed(profile);
   Attribution result;
   const OperatorRoles roles = operator_roles(profile, ranges, result.steps);
+  check_collectives(profile, ranges, roles, result.collectives);
   Accumulator sums(profile, roles, result.steps);
   for (const ProfileKernel& kernel : profile.kernels) {
     const int step = step_at(ranges, kernel.launched);
@@ -289,10 +306,9 @@ Attribution attribute(const Profile& profile) {
   result.precision = main_precision(profile, ranges);
   if (result.gpu_seconds <= 0) refuse(profile, "has no time in its steps");
   if (result.attributed() < kLeastAttributed) {
-    refuse(profile,
-           fmt::format(
-               "only {:.1f} % of the time in its steps could be attributed, at least {:.0f} % are needed",
-               100 * result.attributed(), 100 * kLeastAttributed));
+    refuse(profile, fmt::format("only {:.1f} % of the time in its steps could be attributed, at least {:.0f} "
+                                "% are needed; left out: {}",
+                                100 * result.attributed(), 100 * kLeastAttributed, result.left_out_text()));
   }
   return result;
 }

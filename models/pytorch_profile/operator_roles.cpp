@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 
 #include "models/pytorch_profile/operators.hpp"
@@ -86,7 +88,8 @@ class RoleFinder {
   std::unordered_map<int, int> products_;   ///< products seen in each node
   std::unordered_map<int, int> last_node_;  ///< by thread
   bool optimizer_marked_ = false;
-  bool wrapped_ = false;  ///< the profile has a range around each "AccumulateGrad"
+  bool pipelined_ = false;  ///< a backward pass ran in a later step than its forward pass
+  bool wrapped_ = false;    ///< the profile has a range around each "AccumulateGrad"
 };
 
 void RoleFinder::find_contexts() {
@@ -142,10 +145,12 @@ void RoleFinder::join_nodes() {
     const int forward = forward_operator(index);
     if (forward < 0) continue;
     const int root = contexts_[at(forward)].root;
-    if (step_of(root) != step) continue;
+    const int own = step_of(root);
+    if (own < 0) continue;
+    pipelined_ = pipelined_ || own != step;
     forward_root_[index] = root;
-    states_[at(step)].roots.emplace_back(profile_.operators[at(root)].start, root);
-    states_[at(step)].nodes.push_back(profile_.operators[i].start);
+    states_[at(own)].roots.emplace_back(profile_.operators[at(root)].start, root);
+    states_[at(own)].nodes.push_back(profile_.operators[i].start);
     states_[at(step)].backward_end = std::max(states_[at(step)].backward_end, profile_.operators[i].end);
   }
 }
@@ -198,10 +203,10 @@ OperatorRole RoleFinder::role_in_node(int index, const OperatorRoles& roles) {
   const int node = context.node >= 0 ? context.node : context.wrapper;
   auto joined = forward_root_.find(node);
   if (joined == forward_root_.end() && context.wrapper >= 0) joined = forward_root_.find(context.wrapper);
-  if (joined == forward_root_.end()) return {.work = NonLayerWork::unknown};
-  const int step = step_of(index);
-  if (step < 0) return {.work = NonLayerWork::other};
-  OperatorRole role{.network_operator = network_operator(step, joined->second), .pass = Pass::backward_data};
+  if (joined == forward_root_.end()) return {.work = NonLayerWork::unknown, .outside = pipelined_};
+  const int step = step_of(joined->second);
+  OperatorRole role{
+      .network_operator = network_operator(step, joined->second), .pass = Pass::backward_data, .step = step};
   if (role.network_operator < 0) return {.work = NonLayerWork::other};
   const std::string word = operator_word(name(index));
   if (context.node < 0 && index != context.wrapper && word == "add") {
@@ -229,6 +234,15 @@ OperatorRole RoleFinder::role_in_node(int index, const OperatorRoles& roles) {
   return role;
 }
 
+/// True for operators that copy or fill a tensor without a gradient: between layers that is a target or a
+/// mask.
+bool prepares_input(const std::string& word) {
+  constexpr std::array<std::string_view, 11> kWords{"to",       "tocopy", "copy",      "ones",
+                                                    "full",     "fill",   "zeroslike", "oneslike",
+                                                    "fulllike", "onehot", "newzeros"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
 /// An operator that no range names and that has no node.
 OperatorRole RoleFinder::role_of_loose(int index, const OperatorRoles&) const {
   const int root = contexts_[at(index)].root, step = step_of(root);
@@ -238,7 +252,7 @@ OperatorRole RoleFinder::role_of_loose(int index, const OperatorRoles&) const {
   const std::string word = operator_word(name(root));
   const std::pair here(one.start, root);
   if (std::binary_search(state.roots.begin(), state.roots.end(), here))
-    return {network_operator(step, root), Pass::forward, NonLayerWork::other};
+    return {network_operator(step, root), Pass::forward, NonLayerWork::other, step};
   const auto node = last_node_.find(one.thread);
   const auto next = std::lower_bound(state.roots.begin(), state.roots.end(), here);
   const bool again = node != last_node_.end() && next != state.roots.begin() &&
@@ -246,24 +260,26 @@ OperatorRole RoleFinder::role_of_loose(int index, const OperatorRoles&) const {
   if (node != last_node_.end() && step_of(node->second) == step && one.start <= state.backward_end &&
       !again) {
     const auto joined = forward_root_.find(node->second);
-    const int to = joined == forward_root_.end() ? -1 : network_operator(step, joined->second);
+    const int own = joined == forward_root_.end() ? -1 : step_of(joined->second);
+    const int to = own < 0 ? -1 : network_operator(own, joined->second);
     const Pass pass = word == "add"   ? Pass::gradient_sum
                       : word == "sum" ? Pass::backward_weights
                                       : Pass::backward_data;
-    return {to, pass, to < 0 ? NonLayerWork::unknown : NonLayerWork::other};
+    return {to, pass, to < 0 ? NonLayerWork::unknown : NonLayerWork::other, own, to < 0 && pipelined_};
   }
   if (word == "zero" || word == "zeros") return {.work = NonLayerWork::zero_grad};
   if (state.roots.empty() || one.start < state.roots.front().first) return {.work = NonLayerWork::other};
   if (one.start > state.backward_end)
     return {.work = optimizer_marked_ ? NonLayerWork::other : NonLayerWork::optimizer};
-  return {network_operator(step, root), Pass::forward, NonLayerWork::other};
+  if (prepares_input(word)) return {.work = NonLayerWork::input};
+  return {network_operator(step, root), Pass::forward, NonLayerWork::other, step};
 }
 
 /// The backward pass runs an operator's last node first, and that node reads the gradient of the output.
 void RoleFinder::note_output(int node) {
   const auto joined = forward_root_.find(node);
-  const int step = step_of(node);
-  if (joined == forward_root_.end() || step < 0 || operator_kind(name(joined->second)) == "view") return;
+  if (joined == forward_root_.end() || operator_kind(name(joined->second)) == "view") return;
+  const int step = step_of(joined->second);
   const int index = network_operator(step, joined->second);
   if (index < 0) return;
   Shape& output = (*steps_)[at(step)].operators[at(index)].output;
@@ -283,9 +299,10 @@ void RoleFinder::note_parameter(int index) {
   if (!accumulates(name(index)) || step < 0 || node == last_node_.end() || step_of(node->second) != step)
     return;
   const auto joined = forward_root_.find(node->second);
-  const int owner = joined == forward_root_.end() ? -1 : network_operator(step, joined->second);
+  const int own = joined == forward_root_.end() ? -1 : step_of(joined->second);
+  const int owner = own < 0 ? -1 : network_operator(own, joined->second);
   if (owner < 0) return;
-  std::vector<std::int64_t>& parameters = (*steps_)[at(step)].operators[at(owner)].parameters;
+  std::vector<std::int64_t>& parameters = (*steps_)[at(own)].operators[at(owner)].parameters;
   // Where times are rounded, "AccumulateGrad" may end after the "evaluate_function: ..." that holds it.
   const bool inside = one.parent >= 0 && accumulates(name(one.parent));
   if (wrapped_ ? starts(name(index), kRange) : !inside) parameters.push_back(-1);
@@ -335,12 +352,23 @@ OperatorRoles RoleFinder::find(std::vector<ProfileStep>& steps) {
 }  // namespace
 
 std::vector<StepRange> step_ranges(const Profile& profile) {
-  std::vector<StepRange> ranges;
+  std::vector<StepRange> ranges, updates;
   for (const ProfileOperator& one : profile.operators) {
-    if (profile.name(one).starts_with("ProfilerStep#")) ranges.push_back({one.start, one.end, one.name});
+    const std::string& name = profile.name(one);
+    if (name.starts_with("ProfilerStep#")) ranges.push_back({one.start, one.end, one.name});
+    if (one.annotation && name.starts_with("Optimizer.step"))
+      updates.push_back({one.start, one.end, one.name});
   }
-  std::sort(ranges.begin(), ranges.end(),
-            [](const StepRange& a, const StepRange& b) { return a.start < b.start; });
+  const auto by_start = [](const StepRange& a, const StepRange& b) { return a.start < b.start; };
+  std::sort(ranges.begin(), ranges.end(), by_start);
+  if (!ranges.empty()) return ranges;
+  std::sort(updates.begin(), updates.end(), by_start);
+  double start = 0;
+  for (const StepRange& update : updates) {
+    if (update.start < start) continue;  // an optimizer inside another one
+    ranges.push_back({start, update.end, update.name});
+    start = update.end;
+  }
   return ranges;
 }
 

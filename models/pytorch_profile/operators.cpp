@@ -165,6 +165,13 @@ std::string nvjet_precision(std::string_view kernel) {
 }  // namespace
 
 std::string kernel_precision(std::string_view kernel) {
+  // Matrix products of rocBLAS and hipBLASLt: "Cijk_Ailk_Bljk_BBS_BH_..." names the types of inputs and
+  // output.
+  if (has(kernel, "Cijk_")) {
+    const bool half = has(kernel, "_HH") || has(kernel, "_HB_"),
+               brain = has(kernel, "_BB") || has(kernel, "_BSS");
+    return brain ? "bf16" : half ? "f16" : has(kernel, "_S") ? "f32" : "";
+  }
   if (has(kernel, "nvjet_")) return nvjet_precision(kernel);
   if (has(kernel, "tf32") || has(kernel, "_f32f32_f32f32_tn_n_tilesize")) return "tf32";
   if (has(kernel, "bf16") || has(kernel, "s16816gemm_bf") || has(kernel, "BFloat16")) return "bf16";
@@ -275,12 +282,11 @@ std::optional<OperatorLayer> average(const Shape& in, const Shape& out, Layer& l
 /// Kinds without keys.
 std::optional<OperatorLayer> plain(const Shape& in, Layer& layer) {
   layer.output = is_loss(layer.kind) ? Shape{1} : in;
-  const bool norm = layer.kind == LayerKind::batch_norm || layer.kind == LayerKind::layer_norm ||
-                    layer.kind == LayerKind::rms_norm;
   if (layer.kind == LayerKind::batch_norm) complete_batch_norm(layer);
   if (layer.kind == LayerKind::layer_norm) complete_layer_norm(layer);
   if (layer.kind == LayerKind::rms_norm) complete_rms_norm(layer);
-  return OperatorLayer{layer.kind, fmt::format("kind: {}", to_string(layer.kind)), layer.output, norm};
+  return OperatorLayer{layer.kind, fmt::format("kind: {}", to_string(layer.kind)), layer.output,
+                       !is_loss(layer.kind)};
 }
 
 std::optional<OperatorLayer> layer_of(const NetworkOperator& one, const Shape& in, const Shape& out,

@@ -74,7 +74,7 @@ struct StepRange {
   int name = 0;
 };
 
-/// The steps of a profile ("ProfilerStep#n") in order of time.
+/// The steps of a profile in order of time: "ProfilerStep#n", or what ends with an optimizer's step.
 std::vector<StepRange> step_ranges(const Profile& profile);
 
 /// The step in which a time lies; -1 if in none.
@@ -86,6 +86,8 @@ struct OperatorRole {
   int network_operator = -1;  ///< index into the step's operators; -1: no layer's
   Pass pass{};
   NonLayerWork work = NonLayerWork::other;
+  int step = -1;  ///< of the operator: a pipelined backward pass may run in a later step; -1: where it ran
+  bool outside = false;  ///< backward pass of a step before the profile began
 };
 
 /// The role of each operator of the profile.
@@ -93,6 +95,16 @@ struct OperatorRoles {
   std::vector<OperatorRole> of;
   bool foreach_optimizer = false;  ///< one kernel updated parameters of several layers
 };
+
+/// Refuses collectives that are no sums of gradients: those of tensor, expert, pipeline or sharded-table
+/// parallelism, whose times and messages the trace would lose. Those outside the passes are counted in
+/// `Attribution::collectives`.
+/// @throws InputError with their number, kinds and groups
+void check_collectives(const Profile& profile, const std::vector<StepRange>& ranges,
+                       const OperatorRoles& roles, std::map<std::string, int>& outside);
+
+/// True for a kernel of NCCL or RCCL.
+bool is_nccl(const std::string& kernel);
 
 /// Finds the operators of each step's forward pass and what every other operator is to them. A node of the
 /// backward pass belongs to the operator that has its sequence number and its type.

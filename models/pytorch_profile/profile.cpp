@@ -22,7 +22,7 @@ const char* to_string(NonLayerWork work) {
     case NonLayerWork::accumulation:
       return "gradients added to .grad";
     case NonLayerWork::input:
-      return "copies of the input";
+      return "copies and fills of inputs";
     case NonLayerWork::communication:
       return "NCCL";
     case NonLayerWork::buckets:
@@ -33,6 +33,31 @@ const char* to_string(NonLayerWork work) {
       break;
   }
   return "not attributed";
+}
+
+std::string Attribution::left_out_text() const {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::pair<double, std::string>> largest;
+  std::map<std::string, double> left_out;
+  for (const ProfileStep& step : steps) {
+    for (const auto& [name, seconds] : step.left_out) left_out[name] += seconds;
+  }
+  for (const auto& [name, seconds] : left_out) {
+    if (seconds > 0) largest.emplace_back(seconds, name);
+  }
+  std::sort(largest.rbegin(), largest.rend());
+  std::string text;
+  double rest = 0;
+  for (std::size_t i = 0; i < largest.size(); ++i) {
+    if (i >= kMost) {
+      rest += largest[i].first;
+      continue;
+    }
+    text += fmt::format("{}{} {:.1f} %", i == 0 ? "" : ", ", largest[i].second.substr(0, 60),
+                        100 * largest[i].first / gpu_seconds);
+  }
+  if (rest > 0) text += fmt::format(", {} others {:.1f} %", largest.size() - kMost, 100 * rest / gpu_seconds);
+  return text;
 }
 
 namespace {
@@ -123,6 +148,22 @@ void drop_empty(PassSamples& pass) {
   if (empty) pass.seconds.clear();
 }
 
+/// A sentence if the slowest step took far longer than the fastest one, as on a disturbed machine.
+std::string spread_of_steps(const Attribution& all) {
+  constexpr double kLargest = 1.5;
+  double fastest = 1e300, slowest = 0;
+  for (const ProfileStep& step : all.steps) {
+    double seconds = 0;
+    for (const NetworkOperator& one : step.operators)
+      seconds += one.times.forward + one.times.backward_data + one.times.backward_weights;
+    fastest = std::min(fastest, seconds);
+    slowest = std::max(slowest, seconds);
+  }
+  if (!(slowest > kLargest * fastest)) return "";
+  return fmt::format("the profile is disturbed: the layers of a step take from {:.4g} to {:.4g} ms",
+                     1e3 * fastest, 1e3 * slowest);
+}
+
 std::vector<std::string> flags_of(const Attribution& all, double halved_share) {
   std::vector<std::string> flags;
   if (all.halved_seconds > 0) {
@@ -131,10 +172,24 @@ std::vector<std::string> flags_of(const Attribution& all, double halved_share) {
                     "no kernel's name tells data from weights",
                     100 * halved_share));
   }
-  flags.push_back(all.foreach_optimizer
-                      ? "the optimizer ran for all layers at once: its time is divided among them in "
-                        "proportion to their parameters"
-                      : "the optimizer's time is divided among the layers in proportion to their parameters");
+  const auto updated = [](const ProfileStep& step) {
+    const auto found = step.non_layer_seconds.find(NonLayerWork::optimizer);
+    return found != step.non_layer_seconds.end() && found->second > 0;
+  };
+  if (std::any_of(all.steps.begin(), all.steps.end(), updated))
+    flags.push_back(
+        all.foreach_optimizer
+            ? "the optimizer ran for all layers at once: its time is divided among them in "
+              "proportion to their parameters"
+            : "the optimizer's time is divided among the layers in proportion to their parameters");
+  if (const std::string spread = spread_of_steps(all); !spread.empty()) flags.push_back(spread);
+  if (!all.collectives.empty()) {
+    std::string kinds;
+    for (const auto& [kind, count] : all.collectives)
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", count, kind);
+    flags.push_back(fmt::format(
+        "collectives of the profile ({}) are left out: the scenario's strategy says them", kinds));
+  }
   return flags;
 }
 
@@ -156,6 +211,8 @@ std::vector<std::string> notes_of(const Profile& profile, const Attribution& all
       notes.push_back(
           fmt::format("in no layer: {}, {:.4g} ms a step", to_string(work), 1e3 * seconds / steps));
   }
+  if (const std::string names = all.left_out_text(); !names.empty())
+    notes.push_back("left out by operator: " + names);
   if (!all.dropped.empty()) notes.push_back(all.dropped);
   if (all.micro_batches > 1)
     notes.push_back(

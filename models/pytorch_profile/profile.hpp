@@ -54,9 +54,10 @@ struct Profile {
   std::vector<ProfileLaunch> launches;  ///< sorted by correlation
   /// Each list of shapes once; the first is empty: they were not recorded.
   std::vector<std::vector<Shape>> shapes = {{}};
-  std::string device = {};    ///< name of GPU 0; empty if the file does not say
-  std::string software = {};  ///< versions that the file holds
-  bool cpu_only = false;      ///< no GPU work: the operators' own times are in `kernels`
+  std::string device = {};               ///< name of GPU 0; empty if the file does not say
+  std::string software = {};             ///< versions that the file holds
+  std::vector<std::string> groups = {};  ///< of processes, such as "mesh_tp of 4 ranks" (distributedInfo)
+  bool cpu_only = false;                 ///< no GPU work: the operators' own times are in `kernels`
 
   const std::string& name(const ProfileOperator& one) const {
     return names[static_cast<std::size_t>(one.name)];
@@ -101,6 +102,7 @@ struct ProfileStep {
   std::string name;
   std::vector<NetworkOperator> operators;
   std::map<NonLayerWork, double> non_layer_seconds;  ///< [s]
+  std::map<std::string, double> left_out;            ///< [s] of inputs, other and unknown work, by operator
   double wall = 0;                                   ///< of the host [s]
 };
 
@@ -116,10 +118,13 @@ struct Attribution {
   double unknown_seconds = 0;  ///< that no rule could place
   double halved_seconds = 0;
   bool foreach_optimizer = false;
-  int micro_batches = 1;  ///< whose gradients a step sums; each of them is a step here
-  std::string precision;  ///< of most of the products' time
-  std::string dropped;    ///< steps that were left out, and why; empty: none
+  std::map<std::string, int> collectives;  ///< outside the passes, by kind; of all steps
+  int micro_batches = 1;                   ///< whose gradients a step sums; each of them is a step here
+  std::string precision;                   ///< of most of the products' time
+  std::string dropped;                     ///< steps that were left out, and why; empty: none
 
+  /// "aten::copy_ 3.1 %, aten::item 0.4 %": what steps leave out, by its share of the GPU's time.
+  std::string left_out_text() const;
   double attributed() const { return gpu_seconds > 0 ? 1 - unknown_seconds / gpu_seconds : 0; }
 };
 
@@ -155,6 +160,8 @@ struct ProfileNetwork {
   Model model;       ///< what `text` says
   LayerMatch match;  ///< for each layer, its operator; none for a layer that only changes the shape
   int measured = 0;  ///< layers of kind `measured`
+  std::string fault =
+      {};  ///< why stepcast cannot read `text`, which is a fault of this function; empty: it can
 };
 
 /// Writes the network of a profile: its operators in forward order. An operator whose shapes define it

@@ -161,9 +161,13 @@ bool NetworkWriter::add_known(int index, const std::vector<int>& inputs, const S
   const bool last = index + 1 == static_cast<int>(operators_.size());
   const auto layer = known_layer(one, in, sample_shape(one.output, batch_));
   if (!layer || (is_loss(layer->kind) && (!last || unread().size() > 1))) return false;
+  if (last && !is_loss(layer->kind))
+    return false;  // a stage of a pipeline; a network ends with a loss, or measured
   std::vector<int> sources = inputs;
   const std::string name = unique(layer_name(one));
-  if (layer->needs_shape) sources.front() = reshaped(inputs.front(), in, name);
+  if (layer->needs_shape) {
+    for (int& source : sources) source = reshaped(source, in, name);
+  }
   append(name, sources, layer->text, layer->output, index);
   return true;
 }
@@ -252,8 +256,12 @@ ProfileNetwork profile_network(const std::string& file, std::vector<NetworkOpera
     network.match.push_back(layer.operator_index < 0 ? std::vector<int>{}
                                                      : std::vector<int>{layer.operator_index});
   }
-  const YamlNode node = parse_yaml(network.text, name + ".yaml");
-  network.model = read_model(YamlValue(node, ""));
+  try {
+    const YamlNode node = parse_yaml(network.text, name + ".yaml");
+    network.model = read_model(YamlValue(node, ""));
+  } catch (const InputError& error) {
+    network.fault = error.what();
+  }
   return network;
 }
 

@@ -25,6 +25,7 @@ constexpr std::size_t kMostNameBytes = 64'000'000;
 constexpr std::size_t kMostThreads = 10'000;
 constexpr std::size_t kLongestName = 2000;
 constexpr std::size_t kLongestSoftware = 1000;
+constexpr std::size_t kMostGroups = 100;
 constexpr int kDeepest = 64;
 constexpr std::size_t kMostSizes = 4096;            // numbers in the shapes of one operator
 constexpr std::size_t kMostSizesOfAll = 4'000'000;  // numbers in distinct lists of shapes
@@ -33,6 +34,7 @@ constexpr std::size_t kMostSizesOfAll = 4'000'000;  // numbers in distinct lists
 struct RawEvent {
   EventCategory category = EventCategory::missing;
   bool has_duration = false;  ///< its phase is "X"
+  bool unreadable = false;    ///< its time is no number
   std::string name, process, thread;
   double start = -1, duration = -1;
   std::int64_t external_id = -1, correlation = -1, sequence = -1, forward_thread = -1, device = 0;
@@ -91,7 +93,9 @@ class EventCollector : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Ev
   }
   bool value(std::string_view text);
   void event_value(std::string_view text);
+  double time_of(std::string_view text);
   void argument(std::int64_t value);
+  void group_value(std::string_view text);
   void size(std::string_view text);
   void add_software(const std::string& version);
   void finish_event();
@@ -109,6 +113,7 @@ class EventCollector : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Ev
   std::unordered_map<std::string, int> name_of_, thread_of_;
   std::map<std::vector<std::int64_t>, int> shapes_of_ = {{{}, 0}};
   std::size_t name_bytes_ = 0, sizes_ = 0;
+  std::string group_;
   int depth_ = 0;
   bool saw_events_ = false;
   bool bare_ = false;  ///< the file is only a list of events, without categories
@@ -171,6 +176,8 @@ bool EventCollector::value(std::string_view text) {
     size(text);
   } else if (depth_ == 3 && top_key_ == ProfileKey::device_properties && event_key_ == ProfileKey::name) {
     if (profile_.device.empty()) profile_.device = display_name(text.substr(0, 100));
+  } else if (depth_ == 4 && top_key_ == ProfileKey::nccl_of_run && event_key_ == ProfileKey::groups) {
+    group_value(text);
   } else if (depth_ == 2 && top_key_ == ProfileKey::nccl_of_run && event_key_ == ProfileKey::nccl_version) {
     add_software("NCCL " + display_name(text.substr(0, 40)));
   } else if (depth_ == 1 && top_key_ == ProfileKey::runtime_version) {
@@ -181,6 +188,13 @@ bool EventCollector::value(std::string_view text) {
   return token();
 }
 
+/// A time [us]; what is no number counts as none, and marks the event.
+double EventCollector::time_of(std::string_view text) {
+  const auto time = parse_number(text);
+  event_.unreadable = event_.unreadable || !time;
+  return time.value_or(-1);
+}
+
 void EventCollector::event_value(std::string_view text) {
   const std::string_view name = text.substr(0, kLongestName);
   if (event_key_ == ProfileKey::phase) event_.has_duration = text == "X";
@@ -188,13 +202,22 @@ void EventCollector::event_value(std::string_view text) {
   if (event_key_ == ProfileKey::name) event_.name = name;
   if (event_key_ == ProfileKey::process) event_.process = name;
   if (event_key_ == ProfileKey::thread) event_.thread = name;
-  if (event_key_ == ProfileKey::start) event_.start = parse_number(text).value_or(-1);
-  if (event_key_ == ProfileKey::duration) event_.duration = parse_number(text).value_or(-1);
+  if (event_key_ == ProfileKey::start) event_.start = time_of(text);
+  if (event_key_ == ProfileKey::duration) event_.duration = time_of(text);
+}
+
+/// A group of processes: its name, then its size.
+void EventCollector::group_value(std::string_view text) {
+  if (args_key_ == ProfileKey::group_name) group_ = display_name(text.substr(0, 40));
+  if (args_key_ != ProfileKey::group_size || profile_.groups.size() >= kMostGroups) return;
+  profile_.groups.push_back(
+      fmt::format("{} of {} ranks", group_.empty() ? "one" : group_, whole_number(text)));
+  group_.clear();
 }
 
 void EventCollector::size(std::string_view text) {
   if (event_.shapes.empty() || depth_ < 6 || event_.sizes++ >= kMostSizes) return;
-  if (const auto whole = parse_integer(text)) event_.shapes.back().push_back(*whole);
+  event_.shapes.back().push_back(parse_integer(text).value_or(-1));
 }
 
 void EventCollector::argument(std::int64_t value) {
@@ -274,6 +297,10 @@ void EventCollector::finish_event() {
   if (before > kMostEvents)
     throw InputError(fmt::format("{}: more than {} operators and kernels; profile fewer steps", profile_.file,
                                  kMostEvents));
+  if (event_.has_duration && event_.unreadable && event_.category != EventCategory::other &&
+      event_.category != EventCategory::missing)
+    throw InputError(fmt::format("{}: byte {}: expected a time in us of the event {}, got no number",
+                                 profile_.file, file_.Tell(), display_name(event_.name).substr(0, 60)));
   const bool timed = event_.has_duration && std::isfinite(event_.start) && event_.start >= 0 &&
                      event_.duration >= 0 && event_.duration < 1e12;
   if (timed) add_event();

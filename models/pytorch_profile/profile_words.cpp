@@ -39,6 +39,9 @@ ProfileKey key_of(std::string_view text) {
       std::pair("traceEvents"sv, ProfileKey::trace_events),
       std::pair("deviceProperties"sv, ProfileKey::device_properties),
       std::pair("distributedInfo"sv, ProfileKey::nccl_of_run),
+      std::pair("pg_config"sv, ProfileKey::groups),
+      std::pair("pg_desc"sv, ProfileKey::group_name),
+      std::pair("pg_size"sv, ProfileKey::group_size),
       std::pair("nccl_version"sv, ProfileKey::nccl_version),
       std::pair("cuda_runtime_version"sv, ProfileKey::runtime_version),
       std::pair("cuda_driver_version"sv, ProfileKey::driver_version),
@@ -60,6 +63,7 @@ EventCategory category_of(std::string text) {
       std::pair("runtime"sv, EventCategory::launch),
       std::pair("cuda_runtime"sv, EventCategory::launch),
       std::pair("cuda_driver"sv, EventCategory::launch),
+      std::pair("hip_runtime"sv, EventCategory::launch),
   };
   if (text.empty()) return EventCategory::missing;
   for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);

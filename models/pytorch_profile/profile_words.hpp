@@ -28,6 +28,9 @@ enum class ProfileKey {
   device,
   shapes,
   nccl_version,
+  groups,
+  group_name,
+  group_size,
 };
 
 /// `other` for a key that is not read.

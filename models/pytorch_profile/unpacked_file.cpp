@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "core/error.hpp"
 
 namespace stepcast {
@@ -30,6 +33,7 @@ void UnpackedFile::refill() {
   if (error == Z_BUF_ERROR) refuse("the gzip data end too early: the file is truncated");
   if (count < 0 || error != Z_OK) refuse(fmt::format("cannot be unpacked: {}", text));
   read_ += count;
+  replace_words(buffer_.data(), buffer_.data() + count);
   if (count == 0) {
     ended_ = true;
     buffer_[0] = '\0';
@@ -37,6 +41,32 @@ void UnpackedFile::refill() {
   }
   next_ = buffer_.data();
   end_ = next_ + count;
+}
+
+/// Programs write what is no number as inf, NaN or N/A. Each becomes "" and spaces of the same length.
+void UnpackedFile::replace_words(char* begin, char* end) {
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '/'; };
+  const auto after = [&](const char* c) {
+    if (c + 1 < end) return c[1];
+    const int next = gzgetc(file_.get());
+    if (next >= 0) gzungetc(next, file_.get());
+    return static_cast<char>(std::max(next, 0));
+  };
+  for (char* c = begin; c < end; ++c) {
+    if (in_text_) {
+      if (!escaped_ && *c == '"') in_text_ = false;
+      escaped_ = !escaped_ && *c == '\\';
+    } else if (in_word_ && is_letter(*c)) {
+      *c = opened_ ? '"' : ' ';
+      opened_ = false;
+    } else {
+      in_word_ = *c == 'N' || *c == 'I' || *c == 'i' || (*c == 'n' && after(c) == 'a') ||
+                 (*c == '-' && is_letter(after(c)));
+      opened_ = in_word_;
+      in_text_ = *c == '"';
+      if (in_word_) *c = '"';
+    }
+  }
 }
 
 void UnpackedFile::refuse(const std::string& why) const {

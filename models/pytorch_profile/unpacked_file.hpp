@@ -10,7 +10,8 @@
 namespace stepcast {
 
 /// A file of JSON as a stream of bytes for RapidJSON's reader, unpacked if it is gzip's. It holds 64 KB at a
-/// time, and refuses more than 4 GB of JSON and tokens of more than 4 MB.
+/// time, and refuses more than 4 GB of JSON and tokens of more than 4 MB. Bare words that JSON does not have,
+/// such as inf, NaN and N/A, are empty texts.
 class UnpackedFile {
  public:
   using Ch = char;
@@ -37,6 +38,7 @@ class UnpackedFile {
 
  private:
   void refill();
+  void replace_words(char* begin, char* end);
   [[noreturn]] void refuse(const std::string& why) const;
 
   std::string name_;
@@ -46,6 +48,9 @@ class UnpackedFile {
   std::int64_t read_ = 0;  ///< bytes before end_
   std::size_t token_start_ = 0;
   bool ended_ = false;
+  bool in_text_ = false, escaped_ = false;  ///< at the end of the buffer
+  bool in_word_ = false;                    ///< its first letter is the opening quote of an empty text
+  bool opened_ = false;                     ///< the closing quote is still to be written
 };
 
 }  // namespace stepcast

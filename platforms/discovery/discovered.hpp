@@ -44,20 +44,22 @@ struct DiscoveredFabric {
 /// Reads what `nvidia-smi topo -m` prints: a matrix of GPUs and NICs whose cells name the path between two of
 /// them (X, NV#, PIX, PXB, PHB, NODE, SYS, or SOC in old versions), and the NUMA domain of each GPU.
 ///
-/// GPUs that PIX or PXB joins, directly or by a NIC, share a PCIe switch. If all pairs have the same number
-/// of NVLinks, and a GPU cannot have as many to each of its peers, the links lead to NVSwitches.
+/// GPUs that PIX or PXB joins, directly or by a NIC, share a PCIe switch. NICs that PIX joins with each other
+/// and with no GPU are functions of one NIC. If all pairs have the same number of NVLinks, and a GPU cannot
+/// have as many to each of its peers, the links lead to NVSwitches.
 /// @throws InputError `FILE:LINE: ...`
 DiscoveredServer read_nvidia_topology(const std::string& text, const std::string& file);
 
 /// The fabric that `ibnetdiscover` prints: switches, channel adapters (CA) and the cables between their
-/// ports. The first word of a CA's description is its node. Switches with CAs are leaves; the others stand
-/// one level above the lowest switches that they are connected to.
+/// ports. The first word of a CA's description is its node; a CA without a host's name is a node of its own,
+/// and aggregation nodes (SHARP) are none. Switches with CAs are leaves; the others, and those with few CAs
+/// among leaves with many, stand one level above the lowest switches that they are connected to.
 /// @throws InputError `FILE:LINE: ...`
 DiscoveredFabric read_infiniband_fabric(const std::string& text, const std::string& file);
 
-/// The fabric of Slurm's `topology.conf` (plugin topology/tree): switches with their nodes or lower switches.
-/// The file names no rates, and for each switch only one of the switches above it, so that tapers and the
-/// number of cables are not known.
+/// The fabric of Slurm's `topology.conf` or `topology.yaml` (plugin topology/tree): switches with their nodes
+/// or lower switches. Blocks of the plugin topology/block count as leaves. The file names no rates, and for
+/// each switch only one of the switches above it, so that tapers and the number of cables are not known.
 /// @throws InputError `FILE:LINE: ...`
 DiscoveredFabric read_slurm_topology(const std::string& text, const std::string& file);
 

@@ -17,7 +17,7 @@ namespace {
 /// "S-0002c90200412345".
 struct IbNode {
   bool is_switch = false;
-  std::string host;     ///< of a CA: the first word of its description
+  std::string host;     ///< of a CA: the first word of its description; its identifier, if it has no name
   std::string adapter;  ///< of a CA: the rest, such as "mlx5_0"
   std::map<std::string, int> cables;
   int level = -1;  ///< of a switch; 0: a leaf
@@ -69,11 +69,26 @@ class Pattern {
   regex_t compiled_;
 };
 
-/// @param words  "Switch" or "Ca", the identifier, the description
+/// True for the descriptions that adapters have until a host gives them its name, such as "MT4123 ConnectX6
+/// Mellanox Technologies".
+bool is_unnamed(const std::string& description) {
+  return description.find_first_not_of(' ') == std::string::npos || description.starts_with("MT") ||
+         description.starts_with("localhost") ||
+         description.find("Mellanox Technologies") != std::string::npos;
+}
+
+/// @param words  "Switch", "Ca" or another kind, the identifier, the description
 void read_heading(const std::vector<std::string>& words, IbNodes& nodes, std::string& current) {
-  current = words[1];
+  // Nodes in switches that compute sums for SHARP are adapters without a host; routers are no part of a tree.
+  const bool aggregation = words[2].find("Aggregation Node") != std::string::npos;
+  current = aggregation || (words[0] != "Switch" && words[0] != "Ca") ? "" : words[1];
+  if (current.empty()) return;
   IbNode& one = nodes[current];
   one.is_switch = words[0] == "Switch";
+  if (!one.is_switch && is_unnamed(words[2])) {
+    one.host = current;
+    return;
+  }
   std::istringstream description(words[2]);
   description >> one.host;
   std::getline(description >> std::ws, one.adapter);
@@ -92,7 +107,7 @@ void read_cable(const std::string& peer, const std::string& text, IbNode& one,
 
 IbNodes read_nodes(const std::string& text, const std::string& file, std::map<std::string, int>& rates) {
   static const Pattern heading(
-      R"rx(^(Switch|Ca)[[:space:]]+[0-9]+[[:space:]]+"([^"]+)"[[:space:]]*#[[:space:]]*"([^"]*)")rx");
+      R"rx(^([A-Z][a-z]+)[[:space:]]+[0-9]+[[:space:]]+"([^"]+)"[[:space:]]*#[[:space:]]*"([^"]*)")rx");
   static const Pattern cable(R"rx(^\[[0-9]+\](\([0-9a-f]*\))?[[:space:]]+"([^"]+)"\[[0-9]+\](.*))rx");
   IbNodes nodes;
   std::string current;
@@ -118,17 +133,34 @@ const IbNode* peer(const IbNodes& nodes, const std::string& name) {
   return found == nodes.end() ? nullptr : &found->second;
 }
 
-/// Sets the level of each switch: 0 if it has channel adapters, else one more than that of its lowest
-/// neighbour. @return the number of levels
+int adapters_of(const IbNodes& nodes, const IbNode& one) {
+  int count = 0;
+  for (const auto& [name, cables] : one.cables) {
+    const IbNode* other = peer(nodes, name);
+    if (other && !other->is_switch) count += cables;
+  }
+  return count;
+}
+
+/// True if a switch has adapters, and most of its neighbours do not have several times as many: a spine may
+/// have a management node.
+bool is_leaf(const IbNodes& nodes, const IbNode& one) {
+  const int own = adapters_of(nodes, one);
+  int larger = 0, neighbours = 0;
+  for (const auto& [name, cables] : one.cables) {
+    const IbNode* other = peer(nodes, name);
+    if (!other || !other->is_switch) continue;
+    ++neighbours;
+    if (adapters_of(nodes, *other) > 2 * own) ++larger;
+  }
+  return own > 0 && 2 * larger <= neighbours;
+}
+
+/// Sets the level of each switch: 0 for a leaf, else one more than that of its lowest neighbour.
+/// @return the number of levels
 int set_levels(IbNodes& nodes) {
-  const auto has_adapter = [&](const IbNode& one) {
-    return std::ranges::any_of(one.cables, [&](const auto& cable) {
-      const IbNode* other = peer(nodes, cable.first);
-      return other && !other->is_switch;
-    });
-  };
   for (auto& [name, one] : nodes) {
-    if (one.is_switch && has_adapter(one)) one.level = 0;
+    if (one.is_switch && is_leaf(nodes, one)) one.level = 0;
   }
   int level = 0;
   for (bool found = true; found; ++level) {
@@ -197,8 +229,10 @@ void add_levels(const IbNodes& nodes, int levels, DiscoveredFabric& fabric) {
 void add_nodes(const IbNodes& nodes, DiscoveredFabric& fabric) {
   std::map<std::string, int> ports;                                 // by node
   std::map<std::string, std::set<std::string>> adapters, nodes_of;  // by leaf
+  int unnamed = 0;
   for (const auto& [name, one] : nodes) {
     if (one.is_switch) continue;
+    if (one.host == name) ++unnamed;
     for (const auto& [to, cables] : one.cables) {
       ports[one.host] += cables;
       adapters[to].insert(one.adapter);
@@ -206,6 +240,8 @@ void add_nodes(const IbNodes& nodes, DiscoveredFabric& fabric) {
     }
   }
   for (const auto& [node, count] : ports) fabric.nics_per_node = std::max(fabric.nics_per_node, count);
+  if (unnamed > 0)
+    fabric.doubts.push_back(fmt::format("{} adapters do not name their host; each counts as one.", unnamed));
   const auto full =
       std::ranges::count_if(ports, [&](const auto& one) { return one.second == fabric.nics_per_node; });
   fabric.nodes = static_cast<int>(full);
@@ -218,6 +254,15 @@ void add_nodes(const IbNodes& nodes, DiscoveredFabric& fabric) {
                  });
 }
 
+/// Adds the number of switches of each level to what the tool found.
+void add_switches(const IbNodes& nodes, int levels, DiscoveredFabric& fabric) {
+  for (int level = 0; level < levels; ++level) {
+    const auto count = std::ranges::count_if(
+        nodes, [&](const auto& one) { return one.second.is_switch && one.second.level == level; });
+    fabric.found_by += fmt::format("{}{}", level == 0 ? ", switches from the leaves up: " : " + ", count);
+  }
+}
+
 }  // namespace
 
 DiscoveredFabric read_infiniband_fabric(const std::string& text, const std::string& file) {
@@ -228,7 +273,9 @@ DiscoveredFabric read_infiniband_fabric(const std::string& text, const std::stri
   add_nodes(nodes, fabric);
   if (fabric.nodes == 0)
     throw InputError(file + ":1: expected channel adapters (Ca N \"H-...\") in addition to the switches");
-  add_levels(nodes, set_levels(nodes), fabric);
+  const int levels = set_levels(nodes);
+  add_levels(nodes, levels, fabric);
+  add_switches(nodes, levels, fabric);
   const auto common = std::ranges::max_element(rates, {}, [](const auto& one) { return one.second; });
   if (common != rates.end()) {
     fabric.rate = common->first;

@@ -174,6 +174,17 @@ void add_nvlinks(const Matrix& matrix, DiscoveredServer& server) {
   }
 }
 
+/// True if a NIC is a further function of a NIC before it: PIX joins them, and no GPU is on that switch.
+bool is_further_function(const Matrix& matrix, std::size_t nic) {
+  bool further = false;
+  for (std::size_t i = 0; i < matrix.names.size(); ++i) {
+    if (i == nic || matrix.paths[nic][i] != "PIX") continue;
+    if (matrix.is_gpu(i)) return false;
+    further = further || i < nic;
+  }
+  return further;
+}
+
 }  // namespace
 
 DiscoveredServer read_nvidia_topology(const std::string& text, const std::string& file) {
@@ -196,6 +207,12 @@ DiscoveredServer read_nvidia_topology(const std::string& text, const std::string
     if (members[switches[i]] > 1)
       pcie_switch =
           switch_number.try_emplace(switches[i], static_cast<int>(switch_number.size())).first->second;
+    if (!matrix.is_gpu(i) && is_further_function(matrix, i)) {
+      server.doubts.push_back(
+          matrix.names[i] +
+          " shares its PCIe bridge with a NIC and no GPU: it counts as a function of that NIC.");
+      continue;
+    }
     (matrix.is_gpu(i) ? server.gpus : server.nics).push_back({matrix.names[i], socket, pcie_switch});
   }
   server.sockets = static_cast<int>(socket_number.size());

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
+#include <set>
 #include <sstream>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "core/yaml.hpp"
 #include "platforms/discovery/discovered.hpp"
 
 namespace stepcast {
@@ -16,8 +19,10 @@ constexpr std::size_t kMostHosts = 1 << 20;
 constexpr std::size_t kMostDigits = 9;     // of a number in a host list
 constexpr std::size_t kMostLetters = 255;  // of a host's name
 
+/// A switch, or a block of nodes.
 struct Switch {
   std::vector<std::string> nodes, switches;
+  bool block = false;
   std::string place;
   int level = -1;  ///< 0: a leaf
 };
@@ -75,8 +80,9 @@ Switch read_switch(const std::string& line, const std::string& place, std::strin
     const std::size_t equals = word.find('=');
     const std::string key = lower(word.substr(0, equals)),
                       value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (key == "switchname") {
+    if (key == "switchname" || key == "blockname") {
       name = value;
+      one.block = key == "blockname";
     } else if (key == "nodes") {
       one.nodes = host_list(value, place);
     } else if (key == "switches") {
@@ -92,31 +98,95 @@ Switch read_switch(const std::string& line, const std::string& place, std::strin
   return one;
 }
 
-std::map<std::string, Switch> read_switches(const std::string& text, const std::string& file) {
-  std::map<std::string, Switch> switches;
+using Switches = std::map<std::string, Switch>;
+
+void add_switch(Switches& switches, const std::string& name, Switch one, std::size_t& names) {
+  const std::string place = one.place;
+  names += one.nodes.size() + one.switches.size();
+  if (names > kMostHosts)
+    throw InputError(fmt::format("{}: expected at most {} hosts and switches in all", place, kMostHosts));
+  if (!switches.emplace(name, std::move(one)).second)
+    throw InputError(fmt::format("{}: there are two switches {}", place, printable(name)));
+}
+
+/// Reads the next line without its comment, and the lines that a "\\" at its end continues.
+bool next_line(std::istringstream& lines, std::string& line, int& number) {
+  line.clear();
+  for (std::string part; std::getline(lines, part);) {
+    ++number;
+    part = part.substr(0, part.find('#'));
+    const auto last = part.find_last_not_of(" \t\r");
+    const bool continued = last != std::string::npos && part[last] == '\\';
+    line += continued ? part.substr(0, last) : part;
+    if (!continued) return true;
+  }
+  return !line.empty();
+}
+
+Switches read_switches(const std::string& text, const std::string& file) {
+  Switches switches;
   std::istringstream lines(text);
   int number = 0;
   std::size_t names = 0;  // in all lists
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    line = line.substr(0, line.find('#'));
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+  for (std::string line; next_line(lines, line, number);) {
+    const auto first = line.find_first_not_of(" \t\r");
+    if (first == std::string::npos || lower(line.substr(first, 11)) == "blocksizes=") continue;
     std::string name;
     const std::string place = fmt::format("{}:{}", file, number);
     Switch one = read_switch(line, place, name);
-    names += one.nodes.size() + one.switches.size();
-    if (names > kMostHosts)
-      throw InputError(fmt::format("{}: expected at most {} hosts and switches in all", place, kMostHosts));
-    if (!switches.emplace(name, std::move(one)).second)
-      throw InputError(fmt::format("{}: there are two switches {}", place, printable(name)));
+    add_switch(switches, name, std::move(one), names);
   }
   if (switches.empty())
     throw InputError(file + ":1: expected lines SwitchName=NAME Nodes=... or Switches=...");
   return switches;
 }
 
+/// Reads the switches or blocks of the default topology of a topology.yaml, else of the first one that has
+/// some.
+Switches read_yaml_switches(const std::string& text, const std::string& file) {
+  const YamlNode root = parse_yaml(text, file);
+  std::optional<YamlMap> chosen;
+  for (const YamlValue& value : YamlValue(root, "").list()) {
+    const YamlMap one = value.any_map();
+    if (!one.has("tree") && !one.has("block")) continue;
+    const auto preferred = one.maybe("cluster_default");
+    if (!chosen || (preferred && preferred->boolean())) chosen.emplace(one);
+  }
+  if (!chosen) throw InputError(file + ":1: expected a topology with tree: or block:");
+  const bool tree = chosen->has("tree");
+  const YamlMap plugin = chosen->at(tree ? "tree" : "block").any_map();
+  Switches switches;
+  std::size_t names = 0;
+  for (const YamlValue& value : plugin.at(tree ? "switches" : "blocks").list()) {
+    const YamlMap map = value.map({tree ? "switch" : "block", tree ? "children" : "nodes", "nodes"});
+    Switch one;
+    one.block = !tree;
+    one.place = to_string(value.node().place);
+    if (const auto nodes = map.maybe("nodes")) one.nodes = host_list(nodes->text(), one.place);
+    if (const auto below = map.maybe("children")) one.switches = host_list(below->text(), one.place);
+    const std::string name = map.at(tree ? "switch" : "block").text();
+    if (one.nodes.empty() == one.switches.empty())
+      throw InputError(fmt::format("{}: {}: expected either nodes or children", one.place, printable(name)));
+    add_switch(switches, name, std::move(one), names);
+  }
+  if (switches.empty()) throw InputError(file + ":1: expected at least one switch or block");
+  return switches;
+}
+
+/// @throws InputError for a node below two switches
+void check_once(const Switches& switches) {
+  std::set<std::string> nodes;
+  for (const auto& [name, one] : switches) {
+    for (const std::string& node : one.nodes) {
+      if (!nodes.insert(node).second)
+        throw InputError(fmt::format("{}: {}: the node {} is below another switch too", one.place,
+                                     printable(name), printable(node)));
+    }
+  }
+}
+
 /// The level of a switch: 0 if it has nodes, else one more than that of the highest switch below it.
-int level_of(std::map<std::string, Switch>& switches, const std::string& name, int depth) {
+int level_of(Switches& switches, const std::string& name, int depth) {
   Switch& one = switches.at(name);
   if (depth > 7) throw InputError(one.place + ": expected at most 7 levels of switches without a cycle");
   if (one.level >= 0) return one.level;
@@ -150,16 +220,23 @@ std::vector<std::string> host_list(const std::string& text, const std::string& p
 }
 
 DiscoveredFabric read_slurm_topology(const std::string& text, const std::string& file) {
-  std::map<std::string, Switch> switches = read_switches(text, file);
+  const bool yaml =
+      text.find("SwitchName") == std::string::npos && text.find("topology:") != std::string::npos;
+  Switches switches = yaml ? read_yaml_switches(text, file) : read_switches(text, file);
+  check_once(switches);
   std::vector<int> most;  // of nodes or switches below, by level
   DiscoveredFabric fabric;
-  fabric.found_by = "topology.conf of Slurm";
+  fabric.found_by = yaml ? "topology.yaml of Slurm" : "topology.conf of Slurm";
   fabric.leaves_count_nodes = true;
   for (auto& [name, one] : switches) {
     const std::size_t level = static_cast<std::size_t>(level_of(switches, name, 0));
     if (most.size() <= level) most.resize(level + 1);
     most[level] = std::max(most[level], static_cast<int>(std::max(one.nodes.size(), one.switches.size())));
     fabric.nodes += static_cast<int>(one.nodes.size());
+  }
+  if (switches.begin()->second.block) {
+    most.push_back(0);  // what joins the blocks
+    fabric.doubts.push_back("Slurm's blocks are taken as leaf switches; what joins them is not in the file.");
   }
   most.pop_back();  // the top is as large as needed
   for (const int down : most) fabric.levels.push_back({down, 1, down, {}});

@@ -95,7 +95,7 @@ std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collect
   Software software = platform.software;
   if (operation == NcclOperation::all_reduce) {
     if (asked.algorithm != Algorithm::automatic && asked.algorithm != Algorithm::ring) return std::nullopt;
-    if (asked.algorithm == Algorithm::ring) software.trees = software.nvls = false;
+    if (asked.algorithm == Algorithm::ring) software.trees = false;
   }
   const Communicator& communicator = communicator_of(plan, collective);
   Bytes size = collective.buffer.size;

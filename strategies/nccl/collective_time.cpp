@@ -274,7 +274,7 @@ NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclO
       consider_ring(e, protocol);
       if (trees) consider_tree(e, protocol);
     }
-    consider_nvls(e);
+    if (software.trees) consider_nvls(e);
     if (parts == RankParts::by_size) e.best.time.value += unaligned_seconds(e);
   }
   const int launched = software.one_process ? channels.devices_per_node() : 1;

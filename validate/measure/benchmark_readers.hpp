@@ -23,20 +23,21 @@ struct NcclTestsRow {
 struct NcclTests {
   std::string operation;  ///< "all_reduce"; empty if the file does not say
   int ranks = 0;          ///< 0: the file does not say
+  int nodes = 0;          ///< hosts in the list of devices; 0: the file does not say
   /// Columns algbw and busbw [GB/s] of the row with the greatest algbw of a text; 0: none
   double algorithm_bandwidth = 0, bus_bandwidth = 0;
   std::vector<NcclTestsRow> rows;
 };
 
-/// Reads the text of nccl-tests with any of its headers (2019: without `root`, before: without `redop`), or
-/// its JSON
-/// (`-J`). Lines of NCCL's log and rows of 0 bytes are left out.
+/// Reads the text of nccl-tests of any version, or its JSON (`-J`). Lines of NCCL's log and rows of 0 bytes
+/// are left out, and the ranks that `mpirun --tag-output` and `srun -l` put before each line.
 /// @throws InputError that names the line
 NcclTests read_nccl_tests(std::string_view text, const std::string& file_name);
 
-/// The columns of a header of nccl-tests that hold times, counted in the words of a row; empty if the line is
-/// no such header. "#  size  count  type  redop  time  algbw ..." gives 4.
-std::vector<std::size_t> nccl_tests_time_columns(const std::string& line);
+/// The collective of a table: that of its header, or the one that the user names.
+/// @param asked  value of --collective; may be empty
+/// @throws InputError if neither says it, or they contradict each other
+std::string collective_of(const NcclTests& tests, const std::string& asked, const std::string& file);
 
 /// Message times from the output of a third-party benchmark.
 struct BenchmarkTimes {
@@ -45,11 +46,14 @@ struct BenchmarkTimes {
   std::vector<MessageTime> times;
 };
 
-/// Reads the text or JSON of nccl-tests (sendrecv_perf, all_reduce_perf) and the text of the OSU
-/// micro-benchmarks (osu_latency, osu_bw, osu_allreduce). An all-reduce of S bytes in T seconds over P ranks
-/// counts as the 2 (P - 1) messages of S / P bytes that a ring sends one after the other.
-/// @param ranks  ranks of an all-reduce, used if the file does not say; 0: unknown
+/// Reads the text or JSON of nccl-tests (sendrecv, all_reduce, all_gather, reduce_scatter) and the text of
+/// the OSU micro-benchmarks (osu_latency, osu_bw, osu_allreduce). An all-reduce of S bytes in T seconds over
+/// P ranks counts as the 2 (P - 1) messages of S / P bytes that a ring sends one after the other, an
+/// all-gather or reduce-scatter as P - 1.
+/// @param ranks      ranks of a collective, used if the file does not say; 0: unknown
+/// @param operation  collective of a table of nccl-tests that does not name it; may be empty
 /// @throws InputError that names the line
-BenchmarkTimes read_benchmark(std::string_view text, const std::string& file_name, int ranks);
+BenchmarkTimes read_benchmark(std::string_view text, const std::string& file_name, int ranks,
+                              const std::string& operation = "");
 
 }  // namespace stepcast

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <hwloc.h>
+#include <hwloc/distances.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -53,6 +55,8 @@ bool is_readable(const std::string& text) {
 }
 
 Topology load(const std::string& text, const std::string& file) {
+  if (text.find("<topology version=\"3") != std::string::npos)
+    throw InputError(file + ":1: expected XML of hwloc 2, got version 3, which hwloc 2 does not read");
   Topology topology(nullptr, hwloc_topology_destroy);
   if (is_readable(text)) topology = loaded(text);
   if (topology == nullptr)
@@ -60,19 +64,34 @@ Topology load(const std::string& text, const std::string& file) {
   return topology;
 }
 
-/// True for a GPU that computes, false for the display of a management controller.
-bool is_gpu(hwloc_obj_t device) {
-  const auto& pci = device->attr->pcidev;
-  const bool vendor = pci.vendor_id == 0x10de || pci.vendor_id == 0x1002 || pci.vendor_id == 0x8086;
-  const int base = pci.class_id >> 8;
-  return vendor && (base == 0x03 || base == 0x12);  // display controller, processing accelerator
-}
-
 /// True for an enumerator that hwloc read from the file: it accepts any number there, and reading one that is
 /// not an enumerator's as such would be undefined.
 template <typename Enum>
 bool is(const Enum& from_file, Enum enumerator) {
   return std::memcmp(&from_file, &enumerator, sizeof(Enum)) == 0;
+}
+
+/// True if the tools of a GPU's vendor, which see only GPUs that compute, know the device: CUDA, NVML, ROCm
+/// SMI or Level Zero.
+bool has_compute_device(hwloc_obj_t device) {
+  for (hwloc_obj_t one = device->io_first_child; one; one = one->next_sibling) {
+    const std::string name = one->type == HWLOC_OBJ_OS_DEVICE && one->name ? one->name : "";
+    for (const char* tool : {"cuda", "nvml", "rsmi", "ze"}) {
+      if (name.starts_with(tool)) return true;
+    }
+  }
+  return false;
+}
+
+/// True for a GPU that computes, false for the display of a management controller or a processor. NVIDIA's
+/// displays all compute; AMD's and Intel's accelerators are no VGA controllers (class 0x0300).
+bool is_gpu(hwloc_obj_t device) {
+  constexpr int kNvidia = 0x10de, kAmd = 0x1002, kIntel = 0x8086, kVga = 0x0300;
+  const auto& pci = device->attr->pcidev;
+  const int base = pci.class_id >> 8;
+  if (base != 0x03 && base != 0x12) return false;  // display controller, processing accelerator
+  if (pci.vendor_id == kNvidia || has_compute_device(device)) return true;
+  return (pci.vendor_id == kAmd || pci.vendor_id == kIntel) && pci.class_id != kVga;
 }
 
 /// True if the operating system has an RDMA device for this PCI device.
@@ -100,6 +119,58 @@ hwloc_obj_t root_port(hwloc_obj_t device) {
     if (is(one->attr->bridge.upstream_type, HWLOC_OBJ_BRIDGE_PCI)) port = one;
   }
   return port;
+}
+
+/// The number of a GPU to which an object of the matrix of NVLinks belongs; -1: none.
+int gpu_of(const std::vector<hwloc_obj_t>& gpus, hwloc_obj_t object) {
+  for (hwloc_obj_t one = object; one; one = one->parent) {
+    const auto found = std::ranges::find(gpus, one);
+    if (found != gpus.end()) return static_cast<int>(found - gpus.begin());
+  }
+  return -1;
+}
+
+/// Number of NVLinks of a bandwidth [MB/s]: hwloc counts 20 GB/s for each link of a P100, which has four, and
+/// 25 GB/s for later ones. 0: no such number. Source: hwloc, hwloc/topology-nvml.c.
+int nvlinks_of(hwloc_uint64_t bandwidth) {
+  const bool later = bandwidth % 25'000 == 0;
+  if (!later && (bandwidth % 20'000 != 0 || bandwidth > 80'000)) return 0;
+  return static_cast<int>(bandwidth / (later ? 25'000 : 20'000));
+}
+
+/// Adds the NVLinks of hwloc's matrix "NVLinkBandwidth", if the file has it. @return true if it has
+bool add_nvlinks(hwloc_topology_t topology, const std::vector<hwloc_obj_t>& gpus, DiscoveredServer& server) {
+  unsigned int matrices = 1;
+  hwloc_distances_s* found = nullptr;
+  if (hwloc_distances_get_by_name(topology, "NVLinkBandwidth", &matrices, &found, 0) != 0 || matrices == 0)
+    return false;
+  int to_switches = 0, elsewhere = 0;
+  for (unsigned int i = 0; i < found->nbobjs; ++i) {
+    const int a = gpu_of(gpus, found->objs[i]);
+    for (unsigned int j = 0; j < found->nbobjs; ++j) {
+      const int b = gpu_of(gpus, found->objs[j]);
+      const hwloc_uint64_t bandwidth = found->values[i * found->nbobjs + j];
+      if (i == j || a < 0 || bandwidth == 0) continue;
+      const int links = nvlinks_of(bandwidth);
+      if (links == 0) {
+        ++elsewhere;
+      } else if (b > a) {
+        server.nvlinks.push_back({a, b, links});
+      } else if (b < 0 && found->objs[j]->subtype && std::string(found->objs[j]->subtype) == "NVSwitch") {
+        if (a == 0) to_switches += links;
+      } else if (b < 0) {
+        ++elsewhere;
+      }
+    }
+  }
+  hwloc_distances_release(topology, found);
+  server.nvlinks_to_switch = to_switches;
+  if (elsewhere > 0)
+    server.doubts.push_back(fmt::format(
+        "{} entries of NVLinkBandwidth lead from GPUs to no GPU or NVSwitch, or are no multiple of a "
+        "link's rate; they are left out.",
+        elsewhere));
+  return true;
 }
 
 /// The socket of a device, counted from 0; -1 if its PCIe belongs to the whole machine.
@@ -137,7 +208,11 @@ DiscoveredServer read_hwloc_topology(const std::string& text, const std::string&
     if (is_gpu(one) && rate > 0) server.gpu_pcie = BytesPerSecond{1e9 * static_cast<double>(rate)};
   }
   if (server.gpus.empty()) throw InputError(file + ":1: expected GPUs of NVIDIA, AMD or Intel, found none");
-  server.doubts.push_back("lstopo lists GPUs in PCI order, which may not be CUDA's; it knows of no NVLinks.");
+  std::vector<hwloc_obj_t> gpus;
+  std::ranges::copy_if(devices, std::back_inserter(gpus), is_gpu);
+  const bool nvlinks = add_nvlinks(topology.get(), gpus, server);
+  server.doubts.push_back(fmt::format("lstopo lists GPUs in PCI order, which may not be CUDA's{}.",
+                                      nvlinks ? "" : "; this file says nothing about NVLinks"));
   return server;
 }
 

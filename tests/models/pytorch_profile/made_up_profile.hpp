@@ -48,6 +48,14 @@ class Events {
     add(R"("cat":"kernel","name":")" + name + R"(","tid":7,)", launched + 5000, length,
         link + R"(,"External id":)" + std::to_string(id) + R"(,"device":)" + std::to_string(device));
   }
+  /// A copy from the host's memory.
+  void copy_from_host(int id, double launched, double length) {
+    ++correlation_;
+    const std::string link = R"("correlation":)" + std::to_string(correlation_);
+    add(R"("cat":"cuda_runtime","name":"cudaMemcpyAsync","tid":1,)", launched, 1, link);
+    add(R"x("cat":"gpu_memcpy","name":"Memcpy HtoD (Pageable -> Device)","tid":7,)x", launched + 5000, length,
+        link + R"(,"External id":)" + std::to_string(id) + R"(,"device":0)");
+  }
   /// A call of the host that launches something.
   void launch(const std::string& name, double start) {
     ++correlation_;

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -157,4 +160,130 @@ TEST_CASE("host lists are those of Slurm", "[platforms]") {
   CHECK(host_list("gpu[08-10,3],login", "f") ==
         std::vector<std::string>{"gpu08", "gpu09", "gpu10", "gpu3", "login"});
   CHECK(host_list("r[1-2]n[1-2]", "f") == std::vector<std::string>{"r1n1", "r1n2", "r2n1", "r2n2"});
+}
+
+namespace {
+
+/// A fabric as ibnetdiscover prints it: `hosts` hosts, four a leaf, and a cable from each leaf to each spine.
+/// Each leaf has an aggregation node, and the first spine a management node.
+std::string fabric_text(int hosts, int spines, bool named) {
+  const int leaves = (hosts + 3) / 4;
+  std::string text, adapters;
+  for (int leaf = 0; leaf < leaves; ++leaf) {
+    text += fmt::format("\nSwitch 40 \"S-a{}\" # \"leaf{}\" enhanced port 0 lid 1 lmc 0\n", leaf, leaf);
+    for (int host = 4 * leaf; host < std::min(hosts, 4 * leaf + 4); ++host) {
+      const std::string name =
+          named ? fmt::format("node{} mlx5_0", host) : "MT4123 ConnectX6   Mellanox Technologies";
+      text += fmt::format("[{}] \"H-{}\"[1](1) # \"{}\" lid 1 4xHDR\n", host % 4 + 1, host, name);
+      adapters += fmt::format("\nCa 1 \"H-{}\" # \"{}\"\n[1](1) \"S-a{}\"[1] # lid 1 \"leaf\" 4xHDR\n", host,
+                              name, leaf);
+    }
+    for (int spine = 0; spine < spines; ++spine)
+      text +=
+          fmt::format("[{}] \"S-b{}\"[{}] # \"spine{}\" lid 1 4xHDR\n", 20 + spine, spine, leaf + 1, spine);
+    text +=
+        fmt::format("[41] \"H-f{}\"[1](1) # \"Mellanox Technologies Aggregation Node\" lid 1 4xHDR\n", leaf);
+    adapters += fmt::format(
+        "\nCa 1 \"H-f{}\" # \"Mellanox Technologies Aggregation Node\"\n[1](1) \"S-a{}\"[41] # 4xHDR\n", leaf,
+        leaf);
+  }
+  for (int spine = 0; spine < spines; ++spine) {
+    text += fmt::format("\nSwitch 40 \"S-b{}\" # \"spine{}\" enhanced port 0 lid 1 lmc 0\n", spine, spine);
+    for (int leaf = 0; leaf < leaves; ++leaf)
+      text += fmt::format("[{}] \"S-a{}\"[{}] # \"leaf{}\" lid 1 4xHDR\n", leaf + 1, leaf, 20 + spine, leaf);
+    if (spine == 0) text += "[40] \"H-manager\"[1](1) # \"ufm mlx5_0\" lid 1 4xHDR\n";
+  }
+  return text + adapters +
+         "\nCa 1 \"H-manager\" # \"ufm mlx5_0\"\n[1](1) \"S-b0\"[40] # lid 1 4xHDR\n"
+         "\nRt 2 \"R-1\" # \"router\"\n[1] \"S-b0\"[39] # lid 1 4xHDR\n";
+}
+
+}  // namespace
+
+TEST_CASE("aggregation nodes are no hosts, and a spine with a management node is no leaf", "[platforms]") {
+  const DiscoveredFabric fabric = read_infiniband_fabric(fabric_text(122, 9, true), "f");
+  CHECK(fabric.nodes == 123);
+  CHECK(fabric.nics_per_node == 1);
+  CHECK(fabric.found_by == "ibnetdiscover, switches from the leaves up: 31 + 9");
+  REQUIRE(fabric.levels.size() == 1);
+  CHECK(fabric.levels[0].down == 4);
+  CHECK(fabric.levels[0].up == 9);
+}
+
+TEST_CASE("an adapter that does not name its host is a node of its own", "[platforms]") {
+  const DiscoveredFabric fabric = read_infiniband_fabric(fabric_text(8, 2, false), "f");
+  CHECK(fabric.nodes == 9);
+  CHECK(fabric.nics_per_node == 1);
+  REQUIRE_FALSE(fabric.doubts.empty());
+  CHECK(fabric.doubts.front() == "8 adapters do not name their host; each counts as one.");
+}
+
+TEST_CASE("functions of one NIC are one NIC", "[platforms]") {
+  const DiscoveredServer server = read_nvidia_topology(
+      "     GPU0 GPU1 mlx5_0 mlx5_1 mlx5_2 CPU Affinity\nGPU0 X SYS NODE NODE PIX 0-15\nGPU1 SYS X SYS SYS "
+      "SYS 16-31\n"
+      "mlx5_0 NODE SYS X PIX NODE\nmlx5_1 NODE SYS PIX X NODE\nmlx5_2 PIX SYS NODE NODE X\n",
+      "f");
+  REQUIRE(server.nics.size() == 2);
+  CHECK(server.nics[1].name == "mlx5_2");
+  CHECK(server.doubts.front().starts_with("mlx5_1 shares its PCIe bridge"));
+}
+
+TEST_CASE("a VGA controller is a GPU only where a vendor's tool computes on it", "[platforms]") {
+  std::string text = file("two-sockets.xml");
+  const auto replace_all = [&text](const std::string& from, const std::string& to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  };
+  replace_all("0302 [10de:1db5]", "0300 [1002:515e]");
+  CHECK(read_hwloc_topology(text, "f").gpus.size() == 8);  // they have cuda0 to cuda7
+  replace_all("name=\"cuda", "name=\"card");
+  CHECK_THROWS_WITH(read_hwloc_topology(text, "f"), "f:1: expected GPUs of NVIDIA, AMD or Intel, found none");
+  CHECK_THROWS_WITH(read_hwloc_topology("<topology version=\"3.0\">", "f"),
+                    "f:1: expected XML of hwloc 2, got version 3, which hwloc 2 does not read");
+}
+
+TEST_CASE("hwloc's matrix of NVLinks gives the links of GPUs", "[platforms]") {
+  const auto with_matrix = [](const std::string& values) {
+    std::string text = file("two-sockets.xml");
+    const std::string indexes = "3 6 15 ";
+    text.insert(text.rfind("</topology>"),
+                fmt::format("<distances2 type=\"OSDev\" nbobjs=\"3\" kind=\"9\" name=\"NVLinkBandwidth\" "
+                            "indexing=\"gp\">\n<indexes length=\"{}\">{}</indexes>\n<u64values "
+                            "length=\"{}\">{}</u64values>\n</distances2>\n",
+                            indexes.size(), indexes, values.size(), values));
+    return read_hwloc_topology(text, "f");
+  };
+  const DiscoveredServer server = with_matrix("1000000 50000 25000 50000 1000000 0 25000 0 1000000 ");
+  REQUIRE(server.nvlinks.size() == 2);
+  CHECK(server.nvlinks[0].b == 1);
+  CHECK(server.nvlinks[0].count == 2);
+  CHECK(server.nvlinks[1].b == 2);
+  CHECK(server.nvlinks[1].count == 1);
+  const DiscoveredServer pascal = with_matrix("1000000 40000 33000 40000 1000000 0 33000 0 1000000 ");
+  REQUIRE(pascal.nvlinks.size() == 1);
+  CHECK(pascal.nvlinks[0].count == 2);
+  CHECK(pascal.doubts.front().starts_with("2 entries of NVLinkBandwidth"));
+}
+
+TEST_CASE("Slurm's blocks, continued lines and topology.yaml are read", "[platforms]") {
+  const DiscoveredFabric continued =
+      read_slurm_topology("SwitchName=a Nodes=n[1-4],\\\nm[1-2]\nSwitchName=top \\\n  Switches=a\n", "f");
+  CHECK(continued.nodes == 6);
+  const DiscoveredFabric blocks =
+      read_slurm_topology("BlockName=b1 Nodes=n[1-18]\nBlockName=b2 Nodes=n[19-36]\nBlockSizes=18\n", "f");
+  CHECK(blocks.nodes == 36);
+  REQUIRE(blocks.levels.size() == 1);
+  CHECK(blocks.levels[0].down == 18);
+  const DiscoveredFabric yaml = read_slurm_topology(
+      "---\n- topology: flat\n  flat: true\n- topology: tree\n  cluster_default: true\n  tree:\n    "
+      "switches:\n"
+      "      - switch: top\n        children: s[1-2]\n      - switch: s1\n        nodes: n[1-2]\n"
+      "      - switch: s2\n        nodes: n[3-4]\n",
+      "f");
+  CHECK(yaml.nodes == 4);
+  REQUIRE(yaml.levels.size() == 1);
+  CHECK(yaml.levels[0].down == 2);
+  CHECK_THROWS_WITH(read_slurm_topology("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n[1-2]\n", "f"),
+                    "f:2: b: the node n1 is below another switch too");
 }

@@ -273,3 +273,17 @@ TEST_CASE("bus bandwidth over algorithm bandwidth says the number of ranks", "[n
   CHECK(ranks_of_bandwidths(NcclOperation::broadcast, 80, 80) == 0);       // alike for all ranks
   CHECK(ranks_of_bandwidths(NcclOperation::all_reduce, 0, 0) == 0);
 }
+
+TEST_CASE("trees: false leaves rings only, as NCCL_ALGO=Ring", "[nccl]") {
+  Platform platform = a100("2.18");
+  platform.software.compute_capability = 90;
+  platform.software.nvls = true;
+  for (const int nodes : {1, 2}) {
+    const NcclRanks group = whole_nodes(platform, nodes);
+    platform.software.trees = true;
+    CHECK(all_reduce(platform, group, kLarge).algorithm ==
+          (nodes == 1 ? NcclAlgorithm::nvls : NcclAlgorithm::nvls_tree));
+    platform.software.trees = false;
+    CHECK(all_reduce(platform, group, kLarge).algorithm == NcclAlgorithm::ring);
+  }
+}

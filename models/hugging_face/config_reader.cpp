@@ -1,0 +1,296 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "models/hugging_face/network_text.hpp"
+
+namespace stepcast {
+namespace {
+
+using Family = HuggingFaceFamily;
+using Head = HuggingFaceConfig::Head;
+
+constexpr std::int64_t kMostLayers = 1000;
+constexpr std::int64_t kMostHeads = 100'000;
+constexpr std::int64_t kMostWidth = 1'000'000;
+constexpr std::int64_t kMostUnits = 100'000'000;  // of queries
+constexpr std::int64_t kMostRows = 100'000'000;
+constexpr std::size_t kLongestName = 1000;
+
+/// The value of a key; nothing if it is missing or null.
+std::optional<YamlValue> given(const YamlMap& map, std::string_view key) {
+  auto value = key.empty() ? std::nullopt : map.maybe(key);
+  if (value && value->is(YamlNode::Kind::nothing)) value.reset();
+  return value;
+}
+
+std::int64_t count(const YamlMap& map, std::string_view key, std::int64_t most) {
+  return map.at(key, "an integer >= 1").integer(1, most);
+}
+
+std::int64_t count_or(const YamlMap& map, std::string_view key, std::int64_t most,
+                      std::int64_t default_value) {
+  const auto value = given(map, key);
+  return value ? value->integer(1, most) : default_value;
+}
+
+bool flag_or(const YamlMap& map, std::string_view key, bool default_value) {
+  const auto value = given(map, key);
+  return value ? value->boolean() : default_value;
+}
+
+/// A key that changes a network, and the text that leaves it as it is here.
+struct NeutralKey {
+  std::string_view key, neutral;
+};
+
+/// Refuses keys that change the network in a way that no family here has.
+void refuse_other_networks(const YamlMap& map, const HuggingFaceConfig& config) {
+  constexpr std::array<NeutralKey, 16> kKeys{{{"is_encoder_decoder", "false"},
+                                              {"add_cross_attention", "false"},
+                                              {"position_embedding_type", "absolute"},
+                                              {"qk_layernorm", "false"},
+                                              {"use_qk_norm", "false"},
+                                              {"do_layer_norm_before", "true"},
+                                              {"layer_norm_elementwise_affine", "true"},
+                                              {"norm_type", "layer_norm"},
+                                              {"apply_residual_connection_post_layernorm", "false"},
+                                              {"decoder_sparse_step", "1"},
+                                              {"q_lora_rank", "0"},
+                                              {"kv_lora_rank", "0"},
+                                              {"n_routed_experts", "0"},
+                                              {"n_shared_experts", "0"},
+                                              {"shared_expert_intermediate_size", "0"},
+                                              {"use_bidirectional_attention", "false"}}};
+  for (const NeutralKey& one : kKeys) {
+    const auto value = given(map, one.key);
+    if (value && (!value->is(YamlNode::Kind::scalar) || value->node().text != one.neutral))
+      value->expected(fmt::format("{}: no other network is known", one.neutral));
+  }
+  for (const std::string_view key : {"num_experts", "num_local_experts"}) {
+    const auto value = given(map, key);
+    if (value && key != config.family.experts_key && value->integer(0) > 1)
+      value->refuse(fmt::format("a network of {} has no experts here", config.family.model_type));
+  }
+  for (const std::string_view key : {"word_embed_proj_dim", "embedding_size"}) {
+    const auto value = given(map, key);
+    if (value && value->integer(1) != config.width)
+      value->expected(fmt::format("{}, the width of the blocks", config.width));
+  }
+  if (const auto layers = given(map, "mlp_only_layers"); layers && !layers->list().empty())
+    layers->expected("no layers without experts");
+  if (const auto quantized = given(map, "quantization_config"))
+    quantized->refuse("the weights are quantized; give the configuration of the network that is trained");
+  if (config.family.kind == Family::Kind::encoder && flag_or(map, "is_decoder", false))
+    map.at("is_decoder").expected("false");
+}
+
+/// Rates of dropout; a configuration without a key has none here, though the library's default may be 0.1.
+void read_dropout(const YamlMap& map, HuggingFaceConfig& config) {
+  const auto rate = [&](std::string_view key) {
+    const auto value = given(map, key);
+    return value ? value->number(0, 0.999) : 0;
+  };
+  const Family::Keys& keys = config.family.keys;
+  config.attention_dropout = rate(keys.attention_dropout);
+  config.block_dropout = rate(keys.block_dropout);
+  config.embedding_dropout = rate(keys.embedding_dropout);
+}
+
+/// The kind of layer that an activation of the library is. Approximations of GELU have its cost.
+void read_activation(const YamlMap& map, HuggingFaceConfig& config) {
+  const auto value = given(map, config.family.keys.activation);
+  const bool gemma = config.family.model_type.starts_with("gemma");
+  std::vector<std::string> words{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"};
+  if (!config.family.gated) words.insert(words.end(), {"relu"});
+  if (config.family.gated && !gemma) words = {"silu"};
+  const std::string word = value ? words[value->one_of(words)] : "";
+  config.gelu_gate = gemma;
+  config.activation = config.family.gated ? "swiglu" : word == "relu" ? "relu" : "gelu";
+}
+
+void read_biases(const YamlMap& map, HuggingFaceConfig& config) {
+  Family::Biases& biases = config.family.biases;
+  if (const auto all = given(map, config.family.keys.bias))
+    biases.qkv = biases.projection = biases.hidden = all->boolean();
+  if (config.family.attention_bias_key) {
+    biases.qkv = biases.projection = flag_or(map, "attention_bias", false);
+    biases.hidden = flag_or(map, "mlp_bias", false);
+  }
+}
+
+/// Forms of a family that keys choose.
+void read_forms(const YamlMap& map, HuggingFaceConfig& config) {
+  Family& family = config.family;
+  if (family.model_type == "falcon") {
+    const bool larger = flag_or(map, "new_decoder_architecture", false);
+    const bool parallel = larger || flag_or(map, "parallel_attn", true);
+    const bool two = larger && count_or(map, "num_ln_in_parallel_attn", 2, 2) == 2;
+    family.blocks = !parallel ? Family::Blocks::before
+                    : two     ? Family::Blocks::parallel_two
+                              : Family::Blocks::parallel;
+    if (flag_or(map, "alibi", false)) family.positions = Family::Positions::biases;
+    const auto few = larger ? given(map, "num_kv_heads") : std::nullopt;
+    if (few) config.kv_heads = few->integer(1, config.heads);
+    if (!larger && flag_or(map, "multi_query", true)) config.kv_heads = 1;
+    if (config.heads % config.kv_heads != 0)
+      few->refuse(fmt::format("expected a divisor of {} heads, got {}", config.heads, config.kv_heads));
+  }
+  if (family.model_type == "gpt_neox") {
+    if (!flag_or(map, "use_parallel_residual", true)) family.blocks = Family::Blocks::before;
+    family.biases.qkv = family.biases.projection = flag_or(map, "attention_bias", true);
+  }
+  if (family.model_type == "vit") family.biases.qkv = flag_or(map, "qkv_bias", true);
+}
+
+/// Reads the heads of attention after the width.
+void read_heads(const YamlMap& map, HuggingFaceConfig& config) {
+  const bool grouped = config.family.grouped;
+  if (const auto few = grouped ? given(map, "num_key_value_heads") : std::nullopt) {
+    config.kv_heads = few->integer(1, config.heads);
+    if (config.heads % config.kv_heads != 0)
+      few->refuse(fmt::format("expected a divisor of {} heads, got {}", config.heads, config.kv_heads));
+  }
+  if (const auto head = grouped ? given(map, "head_dim") : std::nullopt) {
+    config.head_size = head->integer(1, kMostUnits / config.heads);
+    return;
+  }
+  if (config.width % config.heads != 0)
+    map.at(config.family.keys.width)
+        .refuse(fmt::format("expected a multiple of {} heads, got {}", config.heads, config.width));
+  config.head_size = config.width / config.heads;
+}
+
+void read_sizes(const YamlMap& map, HuggingFaceConfig& config) {
+  const Family::Keys& keys = config.family.keys;
+  config.layers = count(map, keys.layers, kMostLayers);
+  config.width = count(map, keys.width, kMostWidth);
+  config.heads = config.kv_heads = count(map, keys.heads, kMostHeads);
+  if (!config.family.experts_key.empty()) {
+    config.hidden = count(map, config.family.expert_hidden_key, kMostRows);
+    config.experts = count(map, config.family.experts_key, 100'000);
+    config.top = map.at("num_experts_per_tok", "an integer >= 1").integer(1, config.experts);
+  } else {
+    config.hidden = config.family.four_widths ? count_or(map, keys.hidden, kMostRows, 4 * config.width)
+                                              : count(map, keys.hidden, kMostRows);
+  }
+}
+
+void read_words(const YamlMap& map, HuggingFaceConfig& config) {
+  const Family& family = config.family;
+  config.vocabulary = count(map, "vocab_size", kMostRows);
+  const auto& key = family.keys.positions;
+  if (family.positions == Family::Positions::table) {
+    config.positions = map.at(key, "an integer >= 1").integer(1 + family.reserved_positions, kMostRows) -
+                       family.reserved_positions;
+  } else {
+    config.positions = count_or(map, key, kMostRows, 0);
+  }
+  config.tied = flag_or(map, "tie_word_embeddings", family.tied);
+  const bool windowed = family.model_type != "qwen2" && family.model_type != "qwen3" && family.gated;
+  if (windowed || flag_or(map, "use_sliding_window", false))
+    config.attention_window = count_or(map, "sliding_window", kMostRows, 0);
+  if (family.kind == Family::Kind::encoder && family.model_type != "distilbert")
+    config.token_types = count(map, "type_vocab_size", 1000);
+}
+
+void read_image(const YamlMap& map, HuggingFaceConfig& config) {
+  config.image = count(map, "image_size", 30'000);
+  config.patch = map.at("patch_size", "an integer >= 1").integer(1, config.image);
+  config.channels = count(map, "num_channels", 10'000);
+}
+
+/// The head that a class of the library has, by the end of its name.
+struct NamedHead {
+  std::string_view end;
+  Head head;
+  std::int64_t classes = 0;  ///< 0: as many as the configuration says
+};
+
+constexpr std::array<NamedHead, 4> kDecoderHeads{{{"ForCausalLM", Head::language},
+                                                  {"LMHeadModel", Head::language},
+                                                  {"ForSequenceClassification", Head::sample},
+                                                  {"ForTokenClassification", Head::tokens}}};
+constexpr std::array<NamedHead, 5> kEncoderHeads{{{"ForMaskedLM", Head::masked},
+                                                  {"BertForPreTraining", Head::pretraining},
+                                                  {"ForSequenceClassification", Head::sample},
+                                                  {"ForTokenClassification", Head::tokens},
+                                                  {"ForQuestionAnswering", Head::tokens, 2}}};
+constexpr std::array<NamedHead, 1> kImageHeads{{{"ForImageClassification", Head::sample}}};
+
+/// The head of a network that `architectures` does not name.
+Head usual_head(const Family& family) {
+  if (family.kind == Family::Kind::decoder) return Head::language;
+  if (family.kind == Family::Kind::image) return Head::sample;
+  return family.model_type == "bert" ? Head::pretraining : Head::masked;
+}
+
+template <class Heads>
+const NamedHead& named_head(const YamlValue& name, const Heads& heads) {
+  for (const NamedHead& one : heads) {
+    if (name.text().ends_with(one.end)) return one;
+  }
+  std::vector<std::string_view> ends;
+  for (const NamedHead& one : heads) ends.push_back(one.end);
+  name.expected(fmt::format("a network with a loss, whose name ends with {}", fmt::join(ends, ", ")));
+}
+
+void read_classes(const YamlMap& map, HuggingFaceConfig& config) {
+  const auto labels = given(map, "id2label");
+  if (const auto number = given(map, "num_labels")) {
+    config.classes = number->integer(1, kMostRows);
+  } else if (labels) {
+    config.classes = static_cast<std::int64_t>(labels->any_map().entries().size());
+    if (config.classes == 0) labels->expected("at least one class");
+  } else if (config.reads_tokens()) {
+    config.classes = 2;  // the library's default
+  } else {
+    map.at("num_labels", "the number of classes, or id2label");
+  }
+}
+
+void read_head(const YamlMap& map, HuggingFaceConfig& config) {
+  config.head = usual_head(config.family);
+  const auto architectures = given(map, "architectures");
+  const std::vector<YamlValue> names = architectures ? architectures->list() : std::vector<YamlValue>{};
+  if (names.size() > 1) architectures->expected("one network");
+  if (!names.empty()) {
+    using Kind = Family::Kind;
+    const NamedHead& named = config.family.kind == Kind::decoder   ? named_head(names[0], kDecoderHeads)
+                             : config.family.kind == Kind::encoder ? named_head(names[0], kEncoderHeads)
+                                                                   : named_head(names[0], kImageHeads);
+    config.head = named.head;
+    config.classes = named.classes;
+  }
+  if ((config.head == Head::sample || config.head == Head::tokens) && config.classes == 0)
+    read_classes(map, config);
+}
+
+}  // namespace
+
+HuggingFaceConfig read_hugging_face_config(const YamlValue& value) {
+  const YamlMap map = value.any_map();
+  std::vector<std::string> words;
+  for (const Family& family : hugging_face_families()) words.emplace_back(family.model_type);
+  HuggingFaceConfig config;
+  config.family = hugging_face_families()[map.at("model_type", "the family of the network").one_of(words)];
+  const auto origin = given(map, "_name_or_path");
+  if (origin && origin->is(YamlNode::Kind::scalar) && origin->node().text.size() <= kLongestName)
+    config.origin = printable(origin->node().text);
+  read_sizes(map, config);
+  read_activation(map, config);
+  config.reads_tokens() ? read_words(map, config) : read_image(map, config);
+  read_biases(map, config);
+  read_forms(map, config);
+  read_dropout(map, config);
+  read_heads(map, config);
+  refuse_other_networks(map, config);
+  read_head(map, config);
+  return config;
+}
+
+}  // namespace stepcast
