@@ -4,6 +4,7 @@
 # - Every ```sh block is run, in order, each document in a folder of its own; ```yaml and ```python FILE=NAME blocks are written there first.
 #   ```sh torch is run where a Python has PyTorch.
 #   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
+# ```text printed: each line, its last cell possibly cut, stands in what the block before it printed.
 # - Relative links lead somewhere, to the heading if they name one. Pages of docs/ have at most 250 lines and are in mkdocs.yml.
 # - The steps of docs/explanation/walks.md name what is in the source (tests/walk_names.py).
 # - The errors in README.md are those of the pages that it links to (tools/readme-summary.py).
@@ -30,7 +31,7 @@ export PATH="$work/bin:$PATH" STEPCAST_DATA="$root"
 # Cuts a document into blocks: FOLDER/NUMBER.sh or .file, with its mark ("skip", "FILE=...") in NUMBER.mark.
 cut_blocks() {
   awk -v folder="$2" '
-    /^```/ && !inside && ($1 == "```sh" || $1 == "```yaml" || $1 == "```python") {
+    /^```/ && !inside && ($1 == "```sh" || $1 == "```yaml" || $1 == "```python" || $0 == "```text printed") {
       inside = 1
       name = sprintf("%s/%03d", folder, ++count)
       print $2 > (name ".mark")
@@ -41,6 +42,15 @@ cut_blocks() {
     }
     /^```/ { if (inside == 1) close(body); inside = inside ? 0 : 2; next }
     inside == 1 { print > body }' "$1"
+}
+
+# Each line of BLOCK is the beginning of a line of the block that ran before it; blanks do not count.
+check_printed() {
+  local line
+  tr -s ' ' <"$work/log" | sed 's/^ //' >"$work/said"
+  while read -r line; do
+    if ! awk -v line="$line" 'index($0, line) == 1 { found = 1 } END { exit !found }' "$work/said"; then fail "$1: the program does not print: $line"; fi
+  done < <(tr -s ' ' <"$2")
 }
 
 run_block() {  # DOCUMENT BLOCK MARK FOLDER
@@ -67,6 +77,7 @@ run_document() {
     mark=$(cat "${block%.*}.mark")
     if [[ $block == *.file ]]; then
       if [[ $mark == FILE=* ]]; then cp "$block" "$folder/${mark#FILE=}"; fi
+      if [[ $mark == printed ]]; then check_printed "$document" "$block"; fi
     elif [[ $mark == torch && ! -e $work/bin/python3 ]]; then
       echo "$document: skipped a block: no Python with PyTorch (Debian: python3-torch)"
     elif [[ $mark != skip ]]; then

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Fills tables and the sentences below them from results/*/published.csv, which
-#   stepcast run scenarios/*.yaml
-# writes: in docs/reference/published-figures.md, one row for each experiment with predicted figures, and all published
-# figures in a table for each kind. Then fills the table of README.md from these. Usage: tools/readme-table.sh [RESULTS_FOLDER]
+# From results/*/published.csv, which "stepcast run scenarios/*.yaml" writes: writes all published figures and their forecasts to
+# docs/reference/published-figures.csv, and fills the tables of docs/reference/published-figures.md by experiment and by kind, and then
+# the table of README.md. Usage: tools/readme-table.sh [RESULTS_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=${1:-results}
@@ -32,9 +31,8 @@ seide-1bit|1-bit SGD of a speech network, 8 K20X (Seide et al. 2014)
 END
 }
 
-# Reads CSV of one line a row (fields may be quoted, quotes doubled) and prints Markdown. With WHAT "experiments": a row for
-# each scenario with predicted figures. Else: a row for each figure of the kind WHAT; below those of the kind predicted, a
-# summary by experiment.
+# Reads CSV of one line a row (fields may be quoted, quotes doubled) and prints Markdown or CSV. With WHAT "experiments": a row for
+# each scenario with predicted figures, and sentences that sum them up. Else: a CSV row for each figure of the kind WHAT.
 rows() {  # WHAT FILE...
   local what=$1
   shift
@@ -85,7 +83,8 @@ rows() {  # WHAT FILE...
       for (name in lists) n += blind[name] == is_blind
       return n + 0
     }
-    function percent(text) { return text == "" ? "" : sprintf("%+.1f %%", 100 * text) }
+    function percent(text) { return text == "" ? "" : sprintf("%.1f", 100 * text) }
+    function quoted(text) { return text ~ /,/ ? "\"" text "\"" : text }
     function median_percent(list) { return sprintf("%.1f %%", 100 * median(list)) }
     function print_experiments(    i, name) {
       for (i = 1; i <= experiments; ++i) {
@@ -104,8 +103,6 @@ rows() {  # WHAT FILE...
     {
       split("", cell)
       split_csv($0, cell)
-      forecast = number(value("predicted"))
-      if (value("low") != "") forecast = forecast " (" number(value("low")) " to " number(value("high")) ")"
       published = value("kind") == "trend" ? value("relation") : number(value("published"))
       decision = value("inside") == "true" ? "yes" : value("inside") == "open" ? "open" : "no"
       share = value("share_of_draws")
@@ -116,13 +113,13 @@ rows() {  # WHAT FILE...
       if (value("kind") == "predicted" && value("counted") == "true")
         count_figure(value("scenario"), value("error"), value("ideal_scaling_error"), value("inside") == "true", value("tuned") == "")
       if (value("counted") == "false") decision = decision ", not counted"
-      if (value("kind") == what) printf "| `%s` | %s | `%s` | %s | %s | %s | %s | %s | %s |\n", value("scenario"), point, value("column"),
-        value("kind"), forecast, published, decision, percent(value("error")),
-        percent(value("ideal_scaling_error"))
+      if (value("kind") == what) printf "%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n", value("scenario"), quoted(point), value("column"),
+        value("kind"), number(value("predicted")), number(value("low")), number(value("high")), quoted(published), quoted(decision),
+        percent(value("error")), percent(value("ideal_scaling_error"))
     }
     END {
-      if (what == "experiments") print_experiments()
-      if (what != "predicted") exit
+      if (what != "experiments") exit
+      print_experiments()
       printf "\nBlind forecasts: %d of %d figures of %d experiments lie inside their interval. The median over these experiments of the median error is %s\n",
         inside[1], figures[1], count_experiments(errors, 1), over_experiments(errors, 1)
       printf "(ideal scaling, which applies to %d of them: %s).\n", count_experiments(ideal_errors, 1), over_experiments(ideal_errors, 1)
@@ -133,23 +130,16 @@ rows() {  # WHAT FILE...
 }
 
 page=docs/reference/published-figures.md
+csv=docs/reference/published-figures.csv
 table=$(mktemp)
 trap 'rm -f "$table"' EXIT
 
-fill_figures() {  # KIND TABLE
-  {
-    echo "| scenario | point | column | kind | forecast: median (5 % to 95 %) | published | inside | error | error of ideal scaling |"
-    echo "|---|---|---|---|---|---|---|---|---|"
-    rows "$1" "${files[@]}"
-  } >"$table"
-  tools/fill-table.sh "$page" "$2" "$table"
-  echo "$page: $(grep -c '^| `' "$table") figures of the kind $1"
-}
-
-fill_figures predicted published
-fill_figures fitted published-fitted
-fill_figures bound published-bounds
-fill_figures trend published-trends
+{
+  echo "scenario,point,column,kind,forecast,low,high,published,inside,error_percent,ideal_error_percent"
+  for kind in predicted fitted bound trend; do rows "$kind" "${files[@]}"; done
+} >"$csv"
+tools/published-kinds.py >"$table"
+tools/fill-table.sh "$page" published-kinds "$table"
 {
   echo "| experiment | scenario | blind | figures inside the interval | median \|error\| | of ideal scaling |"
   echo "|---|---|---|---|---|---|"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fills the tables of docs/reference/validation-results.md, which hold forecasts against real runs by strategy, by launch, by
-# both and in short, from FOLDER/*-measured.csv (default validate/data), which tools/validate-all.sh writes, and the table of
+# From FOLDER/*-measured.csv (default validate/data), which tools/validate-all.sh writes: writes forecasts against real runs by launch and
+# strategy to docs/reference/validation-results.csv, and fills the tables of docs/reference/validation-results.md and the table of
 # README.md from them. Ranks that compute and ranks that sleep are never in one figure.
 # Usage: tools/validation-table.sh [FOLDER]
 set -euo pipefail
@@ -29,7 +29,7 @@ rows() {
     END {
       for (k = 1; k <= keys; ++k) {
         key = order[k]; split(key, part, "|")
-        printf "| %s | `%s` | %d | %.1f %% | %+.1f %% | %.1f %% | %.1f %% |\n", part[1], part[2], count[key],
+        printf "%s,%s,%d,%.1f,%.1f,%.1f,%.1f\n", part[1], part[2], count[key],
           100 * sum[key] / count[key], 100 * signed[key] / count[key], 100 * most[key], 100 * spreads[key] / count[key]
       }
     }' "$@"
@@ -113,31 +113,19 @@ own_and_mpi() {
 
 page=docs/reference/validation-results.md
 table=$(mktemp)
-summary=$(mktemp)
-trap 'rm -f "$table" "$summary"' EXIT
-tools/validation-summary.sh "$data" 'memory-*' >"$summary"
-tools/fill-table.sh "$page" measured-computing "$summary"
-tools/validation-summary.sh "$data" 'netcluster-*' >"$summary"
-tools/fill-table.sh "$page" measured-sleeping "$summary"
-if compgen -G "$data/quota-*-measured.csv" >/dev/null; then
-  tools/validation-summary.sh "$data" 'quota-*' >"$summary"
-else
-  echo "No launch with quotas is committed." >"$summary"
-fi
-tools/fill-table.sh "$page" measured-quota "$summary"
+trap 'rm -f "$table"' EXIT
 if compgen -G "$data/mpi-memory-*-measured.csv" >/dev/null; then
-  own_and_mpi >"$summary"
+  own_and_mpi >"$table"
 else
-  echo "No launch over MPI is committed." >"$summary"
+  echo "No launch over MPI is committed." >"$table"
 fi
-tools/fill-table.sh "$page" measured-mpi "$summary"
+tools/fill-table.sh "$page" measured-mpi "$table"
+csv=${page%.md}.csv
 {
-  echo "| run | strategy | points | mean error, absolute | mean error | largest | half the 95 % interval of the measurement, mean |"
-  echo "|---|---|---|---|---|---|---|"
+  echo "launch,strategy,points,mean_absolute_error_percent,mean_error_percent,largest_error_percent,half_measured_interval_percent"
   rows "${files[@]}"
-} >"$table"
-tools/fill-table.sh "$page" measured "$table"
-echo "$page: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
+} >"$csv"
+echo "$csv: $(($(wc -l <"$csv") - 1)) rows from ${#files[@]} files"
 launches >"$table"
 tools/fill-table.sh "$page" launches "$table"
 {
