@@ -75,7 +75,7 @@ mv "$work/whole.csv" "$out/whole.csv"
   echo
   echo "| case | workers | processor seconds | lowest to highest | peak memory, MB | limit |"
   echo "|---|---|---|---|---|---|"
-  awk -F, 'NR > 1 {gsub(/platform[^ ]* ?/, "", $9); printf "| %s | %d | %s | %s to %s | %d | %s |\n", toupper($1) ($9 == "" ? "" : ", " $9), $2, $3, $4, $5, $6,
+  awk -F, 'NR > 1 && $7 != "-" {gsub(/platform[^ ]* ?/, "", $9); printf "| %s | %d | %s | %s to %s | %d | %s |\n", toupper($1) ($9 == "" ? "" : ", " $9), $2, $3, $4, $5, $6,
     ($7 == "-" ? "" : $7 " s") ($8 == "-" ? "" : ", " $8 " MB")}' "$out/whole.csv"
 } >"$out/whole.md"
 
