@@ -5,7 +5,8 @@
 #   ```sh torch is run where a Python has PyTorch.
 #   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
 # ```text printed: each line, its last cell possibly cut, stands in what the block before it printed.
-# - Relative links lead somewhere, to the heading if they name one. Pages of docs/ have at most 250 lines and are in mkdocs.yml.
+# - Relative links lead somewhere, to the heading if they name one. Pages of docs/ are in mkdocs.yml, and no page, README.md and
+#   docs/ as a whole have more words than below.
 # - The steps of docs/explanation/walks.md name what is in the source (tests/walk_names.py).
 # - The errors in README.md are those of the pages that it links to (tools/readme-summary.py).
 # - A ```diff block is true: taken back from the source, it would apply.
@@ -20,7 +21,9 @@ stepcast=$(realpath -m "${1:-$root/build/release/stepcast}")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-most_lines=250  # of a page of docs/, without the tables that scripts fill
+most_words=1800          # of a page of docs/ except docs/notes
+most_words_readme=700
+most_words_docs=WORDS  # of docs/ with docs/notes
 mkdir "$work/bin"
 ln -s "$stepcast" "$work/bin/stepcast"
 for python in python3 /usr/bin/python3; do
@@ -101,15 +104,16 @@ fail() {
 
 # What a page must be like to be readable, and to look the same on GitHub and on the site.
 check_form() {
-  local document=$1 lines wrong
+  local document=$1 words wrong
   wrong=$(awk '
     /^```/ { inside = !inside }
     !inside && /^([-*]|[0-9]+\.) / && last != "" && last !~ /^([-*]|[0-9]+\.|  ) ?/ { print FNR; exit }
     { last = $0 }' "$root/$document")
   if [[ $wrong ]]; then fail "$document:$wrong: a list needs an empty line before it"; fi
+  if [[ $document == README.md ]] && (($(wc -w <"$root/$document") > most_words_readme)); then fail "README.md: has more than $most_words_readme words"; fi
   if [[ $document != docs/* ]]; then return; fi
-  lines=$(awk '/^<!-- table: / { skip = 1 } !skip { ++count } /^<!-- \/table -->/ { skip = 0 } END { print count }' "$root/$document")
-  if ((lines > most_lines)); then fail "$document: has $lines lines, $most_lines at most"; fi
+  words=$(wc -w <"$root/$document")
+  if [[ $document != docs/notes/* ]] && ((words > most_words)); then fail "$document: has $words words, $most_words at most"; fi
   if ! grep -qE "(-|:) ${document#docs/}\$" "$root/mkdocs.yml"; then fail "$document: is not in mkdocs.yml"; fi
 }
 
@@ -154,6 +158,8 @@ for document in "${documents[@]}"; do
   check_paths "$document"
   check_diffs "$document"
 done
+words=$(cat docs/**/*.md | wc -w)
+if ((words > most_words_docs)); then fail "docs/ has $words words, $most_words_docs at most"; fi
 tests/walk_names.py docs/explanation/walks.md
 tools/readme-summary.py --check
 if [[ $form_only ]]; then exit 0; fi

@@ -51,11 +51,11 @@ def written_lines(page):
 
 
 def strategy_edits(root):
-    """Edits of the page that shows the diff of a strategy: its hunks, and the section of the reference."""
+    """Edits of the page that shows the diff of a strategy: its hunks, two new files that it names, and the section of the reference."""
     page = root / "docs/how-to/adding-a-strategy.md"
     text = page.read_text() if page.exists() else ""
     hunks, files = text.count("\n@@ "), text.count("\n+++ b/")
-    return f"{hunks + 1} in {files + 1} files" if files else "no page shows them as a diff"
+    return f"{hunks + 3} in {files + 3} files" if files else "no page shows them as a diff"
 
 
 def figures(root):

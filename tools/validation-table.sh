@@ -35,47 +35,6 @@ rows() {
     }' "$@"
 }
 
-# One row for each launch.
-launches() {
-  local run title
-  echo "| where | points | mean error | largest |"
-  echo "|---|---|---|---|"
-  while IFS='|' read -r run title; do
-    if [[ ! -e $data/$run-measured.csv ]]; then continue; fi
-    awk -F, -v title="$title" '
-      FNR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; next }
-      {
-        gsub(/"[^"]*"/, "point")
-        error = $at["predicted_seconds"] / $at["measured_seconds"] - 1
-        if (error < 0) error = -error
-        ++count; sum += error
-        if (error > most) most = error
-      }
-      END { printf "| %s | %d | %.1f %% | %.1f %% |\n", title, count, 100 * sum / count, 100 * most }' "$data/$run-measured.csv"
-  done <<'END'
-netcluster-2-1gbit|2 ranks, 1 Gbit/s: eight strategies
-netcluster-4-1gbit|4 ranks, 1 Gbit/s: eight strategies
-netcluster-4-parts|4 ranks, 100 Mbit/s: spatial, filter and pipeline parallelism
-netcluster-4-100mbit|4 ranks, 100 Mbit/s
-netcluster-4-racks|4 ranks in two racks, 500 Mbit/s
-netcluster-8-250mbit|8 ranks, 250 Mbit/s
-memory-2|2 ranks in shared memory, real kernels: synchronous
-memory-2-spatial-pipeline|the same: spatial partitioning and pipelines
-memory-2-tensor|the same: tensor parallelism
-memory-2-strategies|the same: compression, ZeRO, local SGD, servers, recomputation
-memory-2-input|the same: input from files, faster and slower than compute
-memory-4-strategies|4 ranks in shared memory, real kernels: several workers and servers, groups
-quota-4-strategies|4 ranks with 0.45 of a core each, real kernels: several workers and servers, groups
-mpi-memory-2|2 ranks, real kernels, messages by MPI: synchronous
-mpi-memory-2-spatial-pipeline|the same: spatial partitioning and pipelines
-mpi-memory-2-tensor|the same: tensor parallelism
-mpi-memory-2-strategies|the same: compression, ZeRO, local SGD, servers, recomputation
-mpi-memory-2-input|the same: input from files
-mpi-memory-4-strategies|4 ranks, real kernels, messages by MPI
-mpi-quota-4-strategies|4 ranks with 0.45 of a core each, real kernels, messages by MPI
-END
-}
-
 # One row that sums up the summary of some launches. Nothing if there are none.
 in_short() {  # TITLE PATTERN
   if ! compgen -G "$data/$2-measured.csv" >/dev/null; then return; fi
@@ -126,8 +85,6 @@ csv=${page%.md}.csv
   rows "${files[@]}"
 } >"$csv"
 echo "$csv: $(($(wc -l <"$csv") - 1)) rows from ${#files[@]} files"
-launches >"$table"
-tools/fill-table.sh "$page" launches "$table"
 {
   echo "| runs | points | mean error of the step time | median | largest | pairs of points in the right order |"
   echo "|---|---|---|---|---|---|"
