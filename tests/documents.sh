@@ -4,7 +4,9 @@
 # - Every ```sh block is run, in order, each document in a folder of its own; ```yaml and ```python FILE=NAME blocks are written there first.
 #   ```sh torch is run where a Python has PyTorch.
 #   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
-# - Relative links lead somewhere, to the heading if they name one. Pages of docs/ have at most 250 lines and are in mkdocs.yml.
+# ```text printed: each line, its last cell possibly cut, stands in what the block before it printed.
+# - Relative links lead somewhere, to the heading if they name one. Pages of docs/ are in mkdocs.yml, and no page, README.md and
+#   docs/ as a whole have more words than below.
 # - The steps of docs/explanation/walks.md name what is in the source (tests/walk_names.py).
 # - Tables are what their CSV files give (tools/documents.py).
 # - A ```diff block is true: taken back from the source, it would apply.
@@ -19,7 +21,9 @@ stepcast=$(realpath -m "${1:-$root/build/release/stepcast}")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-most_lines=250  # of a page of docs/, without the tables that scripts fill
+most_words=1800          # of a page of docs/ except docs/notes
+most_words_readme=700
+most_words_docs=95000  # of docs/ with docs/notes
 mkdir "$work/bin"
 ln -s "$stepcast" "$work/bin/stepcast"
 for python in python3 /usr/bin/python3; do
@@ -30,7 +34,7 @@ export PATH="$work/bin:$PATH" STEPCAST_DATA="$root"
 # Cuts a document into blocks: FOLDER/NUMBER.sh or .file, with its mark ("skip", "FILE=...") in NUMBER.mark.
 cut_blocks() {
   awk -v folder="$2" '
-    /^```/ && !inside && ($1 == "```sh" || $1 == "```yaml" || $1 == "```python") {
+    /^```/ && !inside && ($1 == "```sh" || $1 == "```yaml" || $1 == "```python" || $0 == "```text printed") {
       inside = 1
       name = sprintf("%s/%03d", folder, ++count)
       print $2 > (name ".mark")
@@ -41,6 +45,15 @@ cut_blocks() {
     }
     /^```/ { if (inside == 1) close(body); inside = inside ? 0 : 2; next }
     inside == 1 { print > body }' "$1"
+}
+
+# Each line of BLOCK is the beginning of a line of the block that ran before it; blanks do not count.
+check_printed() {
+  local line
+  tr -s ' ' <"$work/log" | sed 's/^ //' >"$work/said"
+  while read -r line; do
+    if ! awk -v line="$line" 'index($0, line) == 1 { found = 1 } END { exit !found }' "$work/said"; then fail "$1: the program does not print: $line"; fi
+  done < <(tr -s ' ' <"$2")
 }
 
 run_block() {  # DOCUMENT BLOCK MARK FOLDER
@@ -67,6 +80,7 @@ run_document() {
     mark=$(cat "${block%.*}.mark")
     if [[ $block == *.file ]]; then
       if [[ $mark == FILE=* ]]; then cp "$block" "$folder/${mark#FILE=}"; fi
+      if [[ $mark == printed ]]; then check_printed "$document" "$block"; fi
     elif [[ $mark == torch && ! -e $work/bin/python3 ]]; then
       echo "$document: skipped a block: no Python with PyTorch (Debian: python3-torch)"
     elif [[ $mark != skip ]]; then
@@ -90,15 +104,16 @@ fail() {
 
 # What a page must be like to be readable, and to look the same on GitHub and on the site.
 check_form() {
-  local document=$1 lines wrong
+  local document=$1 words wrong
   wrong=$(awk '
     /^```/ { inside = !inside }
     !inside && /^([-*]|[0-9]+\.) / && last != "" && last !~ /^([-*]|[0-9]+\.|  ) ?/ { print FNR; exit }
     { last = $0 }' "$root/$document")
   if [[ $wrong ]]; then fail "$document:$wrong: a list needs an empty line before it"; fi
+  if [[ $document == README.md ]] && (($(wc -w <"$root/$document") > most_words_readme)); then fail "README.md: has more than $most_words_readme words"; fi
   if [[ $document != docs/* ]]; then return; fi
-  lines=$(awk '/^<!-- table: / { skip = 1 } !skip { ++count } /^<!-- \/table -->/ { skip = 0 } END { print count }' "$root/$document")
-  if ((lines > most_lines)); then fail "$document: has $lines lines, $most_lines at most"; fi
+  words=$(wc -w <"$root/$document")
+  if [[ $document != docs/notes/* ]] && ((words > most_words)); then fail "$document: has $words words, $most_words at most"; fi
   if ! grep -qE "(-|:) ${document#docs/}\$" "$root/mkdocs.yml"; then fail "$document: is not in mkdocs.yml"; fi
 }
 
@@ -143,6 +158,8 @@ for document in "${documents[@]}"; do
   check_paths "$document"
   check_diffs "$document"
 done
+words=$(cat docs/**/*.md | wc -w)
+if ((words > most_words_docs)); then fail "docs/ has $words words, $most_words_docs at most"; fi
 tests/walk_names.py docs/explanation/walks.md
 tools/documents.py --check
 if [[ $form_only ]]; then exit 0; fi

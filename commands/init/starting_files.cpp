@@ -281,7 +281,7 @@ std::string device_text(const DeviceStart& start, const YamlNode& like) {
     throw InputError(fmt::format("--tensor-peak: {} has no rates of tensor cores; give --like another device",
                                  start.like));
   std::string text = fmt::format(
-      R"(# A device of stepcast. All keys: stepcast schema device --table . or docs/reference/trace-files.md
+      R"(# A device of stepcast. All keys: stepcast schema device --table . or docs/reference/devices.md
 # Check it: stepcast check FILE. In a platform: device: FILE
 # Peaks are those of the data sheet, without sparsity. `kernels` has the shares of these peaks that kernels reach. Shares
 # from a PyTorch profile are better than those of a similar device (docs/how-to/bring-your-own-gpu.md).

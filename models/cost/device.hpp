@@ -63,7 +63,7 @@ Device read_device(const YamlValue& value);
 /// @throws InputError if the device does not have what is chosen
 Device with_kernels(Device device, const KernelChoice& choice);
 
-// The keys of a device file (docs/reference/trace-files.md). The reader of device.cpp uses these tables.
+// The keys of a device file (docs/reference/devices.md). The reader of device.cpp uses these tables.
 const Keys& device_keys();
 const Keys& device_rate_keys();
 const Keys& kernel_share_keys();

@@ -78,13 +78,6 @@ def kinds():
         yield kind, len(rows), *counts, ", ".join(missed)
 
 
-def summary_row(title, blind):
-    """A row of the table of README.md."""
-    rows = [row for row in counted_rows() if row["blind"] == blind]
-    inside = sum(row["inside"] == "true" for row in rows) / len(rows)
-    return title, blind, len(rows), percent(inside, 0), percent(statistics.median(errors(rows))), percent(statistics.mean(errors(rows)))
-
-
 def tables():
     rows = counted_rows()
     experiments = [experiment_row(title, blind, own) for (title, blind), own in grouped(rows, "title", "blind").items()]
