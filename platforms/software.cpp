@@ -57,11 +57,14 @@ struct Generation {
 };
 
 /// CUDA's compute capabilities (developer.nvidia.com/cuda-gpus).
-constexpr std::array kGenerations{Generation{"k20", 35},  Generation{"k40", 35},   Generation{"k80", 37},
-                                  Generation{"p100", 60}, Generation{"v100", 70},  Generation{"t4", 75},
-                                  Generation{"a100", 80}, Generation{"a10", 86},   Generation{"a30", 80},
-                                  Generation{"a40", 86},  Generation{"l4", 89},    Generation{"h100", 90},
-                                  Generation{"h200", 90}, Generation{"gh200", 90}, Generation{"b200", 100}};
+constexpr std::array kGenerations{
+    Generation{"k20", 35},      Generation{"k40", 35},      Generation{"k80", 37},
+    Generation{"p100", 60},     Generation{"v100", 70},     Generation{"t4", 75},
+    Generation{"a100", 80},     Generation{"a10", 86},      Generation{"a30", 80},
+    Generation{"a40", 86},      Generation{"rtx-3090", 86}, Generation{"l4", 89},
+    Generation{"rtx-4090", 89}, Generation{"h100", 90},     Generation{"h200", 90},
+    Generation{"gh200", 90},    Generation{"b200", 100},    Generation{"gb200", 100},
+    Generation{"b300", 103},    Generation{"gb300", 103},   Generation{"rtx-5090", 120}};
 
 int read_compute_capability(const YamlMap& map, const std::string& device) {
   if (const auto given = map.maybe("compute_capability"))
