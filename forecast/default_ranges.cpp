@@ -12,7 +12,7 @@ namespace {
 const std::vector<std::string> kClasses{"measured", "published", "data_sheet", "assumed"};
 const std::string kSlowdown = "compute_beside_communication", kSpread = "spread_of_steps",
                   kBetween = "link_between_servers", kInside = "link_inside_server",
-                  kKernels = "start_of_kernels", kHost = "host_work";
+                  kKernels = "start_of_kernels", kShares = "shares_of_kernels", kHost = "host_work";
 
 /// An entry of the file.
 struct Entry {
@@ -87,9 +87,10 @@ bool matters(const Scenario& scenario, const Experiment& largest, const std::str
   if (kind == kInside) return spread.servers == 1;
   if (kind == kSlowdown) return !is_given(scenario, "strategy.compute_slowdown");
   if (kind == kHost) return is_given(scenario, "strategy.host_work");
-  if (kind == kKernels) {
+  if (kind == kKernels || kind == kShares) {
     const YamlNode* trace = find_path(scenario.document, "trace");
-    return trace != nullptr && trace->text == "derived" && !is_given(scenario, "strategy.compute_factor");
+    return trace != nullptr && trace->text == "derived" && !is_given(scenario, "strategy.compute_factor") &&
+           (kind == kKernels || largest.device.kernels_assumed);
   }
   if (kind != kSpread) return true;
   const bool swept = std::ranges::any_of(scenario.sweep_keys, [](const std::string& key) {

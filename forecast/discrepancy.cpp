@@ -178,8 +178,15 @@ StepRelation relation_to_step(const std::string& column) {
                                      "sweep_minutes",
                                      "block_seconds"};
   if (std::ranges::find(kTimes, column) != kTimes.end()) return StepRelation::time;
-  if (column == "samples_per_second" || column == "points_per_hour" || column == "updates_per_second")
-    return StepRelation::rate;
+  static constexpr std::array kRates{"samples_per_second",
+                                     "tokens_per_second",
+                                     "tokens_per_second_per_device",
+                                     "model_flops_per_device",
+                                     "mfu",
+                                     "mfu_palm",
+                                     "points_per_hour",
+                                     "updates_per_second"};
+  if (std::ranges::find(kRates, column) != kRates.end()) return StepRelation::rate;
   return column == "speedup" || column == "efficiency" ? StepRelation::ratio_of_rates : StepRelation::none;
 }
 

@@ -18,6 +18,9 @@ namespace {
 /// The columns that get an interval.
 const std::vector<std::string> kIntervals{"step_seconds",
                                           "samples_per_second",
+                                          "tokens_per_second",
+                                          "tokens_per_second_per_device",
+                                          "mfu",
                                           "speedup",
                                           "efficiency",
                                           "exposed_communication_seconds",

@@ -46,7 +46,9 @@ Model load_model(const std::filesystem::path& folder, const std::string& name) {
 }
 
 Device load_device(const std::filesystem::path& folder, const std::string& name) {
-  const YamlNode node = read_yaml(folder / "devices" / (name + ".yaml"));
+  YamlNode node = read_yaml(folder / "devices" / (name + ".yaml"));
+  if (const YamlNode* like = kernels_of(node))
+    node = with_kernels_of(node, read_yaml(folder / "devices" / (like->text + ".yaml")));
   return read_device(YamlValue(node, ""));
 }
 

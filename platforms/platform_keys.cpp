@@ -172,8 +172,11 @@ const Keys& messages_keys() {
 
 const Keys& software_keys() {
   static const Keys keys = joined_keys(
-      {{{"nccl", "text", "", "required",
+      {{{"nccl", "text", "", "required unless `rccl` is given",
          "version in quotes, from \"2.0\" on; a patch level matters only with `sockets`: \"2.4.8\""},
+        {"rccl", "text", "", "none",
+         "in place of `nccl`, on AMD's GPUs: RCCL by its version, with NCCL's rules and its constants of "
+         "Ampere"},
         {"compute_capability", "number", "3 to 20", "by the device's name",
          "CUDA compute capability of the devices, such as 7.0"},
         {"transport", "name", "verbs, sockets, plugin", "verbs", "what carries messages between nodes"},
@@ -211,7 +214,7 @@ const Keys& platform_keys() {
         {"network", "mapping", "", "required", "the network between nodes", network_keys},
         {"messages", "mapping", "", "required", "cost that the software adds to each message", messages_keys},
         {"storage", "mapping", "", "none", "file system or local disks", storage_keys},
-        {"software", "mapping", "", "none", "the communication library, NCCL", software_keys}}});
+        {"software", "mapping", "", "none", "the communication library, NCCL or RCCL", software_keys}}});
   return keys;
 }
 

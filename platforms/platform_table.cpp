@@ -161,8 +161,7 @@ std::string platform_table(const Platform& platform) {
          costs_text("programs", platform.local_program_costs);
   out += fmt::format("{:<12}{}\n", "storage", storage_text(platform.storage));
   if (platform.software.nccl > 0)
-    out += fmt::format("{:<12}NCCL {}.{}\n", "software", platform.software.nccl / 100,
-                       platform.software.nccl % 100);
+    out += fmt::format("{:<12}{}\n", "software", library_text(platform.software));
   if (platform.price_per_device_hour > 0)
     out += fmt::format("{:<12}{:.4g} US dollars a device-hour\n", "price", platform.price_per_device_hour);
   return out;

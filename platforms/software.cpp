@@ -42,7 +42,8 @@ bool has_socket_threads(std::string_view version, int nccl) {
 }
 
 void read_socket_threads(const YamlMap& map, Software& software) {
-  const bool has = has_socket_threads(map.at("nccl").text(), software.nccl);
+  const bool rccl = software.library == Software::Library::rccl;
+  const bool has = rccl || has_socket_threads(map.at("nccl").text(), software.nccl);
   software.socket_threads = has ? 1 : 0;
   const auto given = map.maybe("socket_threads");
   if (!given) return;
@@ -57,13 +58,20 @@ struct Generation {
 };
 
 /// CUDA's compute capabilities (developer.nvidia.com/cuda-gpus).
-constexpr std::array kGenerations{Generation{"k20", 35},  Generation{"k40", 35},   Generation{"k80", 37},
-                                  Generation{"p100", 60}, Generation{"v100", 70},  Generation{"t4", 75},
-                                  Generation{"a100", 80}, Generation{"a10", 86},   Generation{"a30", 80},
-                                  Generation{"a40", 86},  Generation{"l4", 89},    Generation{"h100", 90},
-                                  Generation{"h200", 90}, Generation{"gh200", 90}, Generation{"b200", 100}};
+constexpr std::array kGenerations{
+    Generation{"k20", 35},      Generation{"k40", 35},      Generation{"k80", 37},
+    Generation{"p100", 60},     Generation{"v100", 70},     Generation{"t4", 75},
+    Generation{"a100", 80},     Generation{"a10", 86},      Generation{"a30", 80},
+    Generation{"a40", 86},      Generation{"rtx-3090", 86}, Generation{"l4", 89},
+    Generation{"rtx-4090", 89}, Generation{"h100", 90},     Generation{"h200", 90},
+    Generation{"gh200", 90},    Generation{"b200", 100},    Generation{"gb200", 100},
+    Generation{"b300", 103},    Generation{"gb300", 103},   Generation{"rtx-5090", 120}};
+
+/// RCCL's rules are NCCL's, with the constants of an Ampere GPU: assumed.
+constexpr int kCapabilityOfRccl = 80;
 
 int read_compute_capability(const YamlMap& map, const std::string& device) {
+  if (map.has("rccl") && !map.has("compute_capability")) return kCapabilityOfRccl;
   if (const auto given = map.maybe("compute_capability"))
     return static_cast<int>(10 * given->number(3, 20) + 0.5);
   const auto known = compute_capability_of(device);
@@ -90,10 +98,18 @@ std::optional<int> compute_capability_of(std::string_view device) {
   return std::nullopt;
 }
 
+std::string library_text(const Software& software) {
+  const bool rccl = software.library == Software::Library::rccl;
+  return fmt::format("{} {}.{}", rccl ? "RCCL" : "NCCL", software.nccl / 100, software.nccl % 100);
+}
+
 Software read_software(const YamlValue& value, const std::string& device, bool nic_nearby) {
   const YamlMap map = read_map(value, software_keys());
   Software software;
-  software.nccl = read_version(map.at("nccl", "a version in quotes, such as \"2.18\""));
+  const auto rccl = map.maybe("rccl");
+  if (rccl && map.has("nccl")) rccl->refuse("only valid without the key nccl");
+  software.library = rccl ? Software::Library::rccl : Software::Library::nccl;
+  software.nccl = read_version(rccl ? *rccl : map.at("nccl", "a version in quotes, such as \"2.18\""));
   software.compute_capability = read_compute_capability(map, device);
   if (const auto transport = map.maybe("transport"))
     software.transport = static_cast<Software::Transport>(transport->one_of({"verbs", "sockets", "plugin"}));

@@ -10,12 +10,14 @@
 namespace stepcast {
 
 /// The communication library that a platform names with `software:`, and what it finds on the machine. Plain
-/// data. Without `nccl`, collectives are simulated message by message as if no library were known.
+/// data. Without `nccl` or `rccl`, collectives are simulated message by message as if no library were known.
 struct Software {
   enum class Transport { verbs, sockets, plugin };  ///< between nodes
   enum class Cpu { intel, amd, other };
+  enum class Library { nccl, rccl };  ///< RCCL is AMD's port, whose versions are those of the NCCL in it
 
-  int nccl = 0;                ///< 100 x the major version + the minor one: 208 for 2.8; 0: none is named
+  int nccl = 0;  ///< 100 x the major version + the minor one: 208 for 2.8; 0: none is named
+  Library library = Library::nccl;
   int compute_capability = 0;  ///< 10 x CUDA's compute capability of the devices: 70 for a V100
   Transport transport = Transport::verbs;
   Cpu cpu = Cpu::intel;
@@ -33,6 +35,9 @@ struct Software {
 /// 10 x CUDA's compute capability of a device in models/devices, by the begin of its name; none if that is no
 /// GPU of NVIDIA's that is listed.
 std::optional<int> compute_capability_of(std::string_view device);
+
+/// The library with its version, such as "NCCL 2.8".
+std::string library_text(const Software& software);
 
 /// Reads `software:` (docs/reference/platforms.md names the keys).
 /// @param device       name of the platform's device, from which the compute capability follows

@@ -110,9 +110,14 @@ refuses 2 'nvlink' init other.yaml --new-platform --nvlink-pairs "100 GB/s" --nv
 prints 'written: start.yaml' init start.yaml --model small-cnn --platform own.yaml --batch 64 --workers 8..32 -y
 grep -q '^# yaml-language-server: .*/schemas/scenario.json$' start.yaml || fail "init: no line for editors"
 grep -q '^trace: derived' start.yaml || fail "init: not the trace"
-grep -q '^# kernels: {precision: bf16}' start.yaml || fail "init: not the kernels of the rule"
+grep -q '^kernels: {precision: tf32}' start.yaml || fail "init: not the kernels of the rule"
 prints 'written: half.yaml' init half.yaml --model resnet50 --platform dgx-a100 --precision bf16 -y
 grep -q '^kernels: {precision: bf16}' half.yaml && grep -q '^  precision: mixed' half.yaml || fail "init: not half precision"
+prints 'written: large.yaml' init large.yaml --model llama3-8b --platform dgx-h100-pod --strategy zero --workers 8 -y
+grep -q '^kernels: {precision: bf16, attention: flash, optimizer: adamw' large.yaml || fail "init: not the kernels that people use"
+run_with 0 run large.yaml -o large --draws 1 --results-only -q
+grep -q ',true,' large/results.csv || fail "init: does not fit into memory"
+rm -r large large.yaml
 refuses 2 'expected one of f32, tf32, f16, bf16, got "fp16"; did you mean "f16"?' init less.yaml --precision fp16 -y
 rm half.yaml
 refuses 2 'from 1 to 4' init more.yaml --model small-cnn --platform own.yaml --workers 8..64 -y

@@ -126,10 +126,10 @@ double elements(NcclOperation operation, Bytes size, int ranks) {
 
 void print_header(const Platform& platform, const NcclRanks& group, NcclOperation operation, bool measured) {
   const NcclChannels channels = nccl_channels(platform, group);
-  fmt::print("# {}: {} ranks on {} node{} of {}, NCCL {}.{}, {} channel{}\n",
+  fmt::print("# {}: {} ranks on {} node{} of {}, {}, {} channel{}\n",
              nccl_operation_names()[static_cast<std::size_t>(operation)], group.ranks(), group.nodes,
-             group.nodes == 1 ? "" : "s", platform.name, platform.software.nccl / 100,
-             platform.software.nccl % 100, channels.channels, channels.channels == 1 ? "" : "s");
+             group.nodes == 1 ? "" : "s", platform.name, library_text(platform.software), channels.channels,
+             channels.channels == 1 ? "" : "s");
   if (std::isfinite(channels.rings.value))
     fmt::print("# rings inside a node: {:.1f} GB/s\n", channels.rings.value / 1e9);
   if (std::isfinite(channels.network.value))

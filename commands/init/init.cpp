@@ -6,6 +6,7 @@
 #include "commands/commands.hpp"
 #include "commands/init/questions.hpp"
 #include "commands/init/starting_files.hpp"
+#include "commands/init/usual_training.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/text.hpp"
@@ -197,16 +198,35 @@ void init_device(const InitOptions& options) {
 }
 
 /// The precision of products, for layer times by a rule; measured ones have their own.
-std::string ask_precision(const Questions& questions, const InitOptions& options) {
+std::string ask_precision(const Questions& questions, const InitOptions& options, const std::string& usual) {
   const bool derived = options.trace.empty() || options.trace == "derived";
   if (!derived && !options.precision.empty())
     throw InputError("--precision: the trace has a precision of its own; leave out --trace");
   if (!derived) return "f32";
-  return questions.answer(options.precision, "Precision of products (f32, tf32, f16, bf16)", "f32",
+  return questions.answer(options.precision, "Precision of products (f32, tf32, f16, bf16)", usual,
                           [](const std::string& text) {
                             const YamlNode node = command_line_name(text);
                             YamlValue(node, "--precision").one_of(precision_names());
                           });
+}
+
+/// Sets the layer times: a measured trace if the user named no precision and there is one, else the rule with
+/// the kernels that people use.
+void choose_times(const Questions& questions, const InitOptions& options, const std::filesystem::path& file,
+                  Library& library, ScenarioStart& start) {
+  const YamlNode model = command_line_name(start.model);
+  const Model& network = library.model(YamlValue(model, "--model"));
+  const YamlNode platform = command_line_name(start.platform);
+  const YamlNode& cluster = library.tree(YamlValue(platform, "--platform"), "platforms");
+  const Device& device = library.device(YamlValue(cluster, "").any_map().at("device"));
+  const auto traces = names_in(data_folder() / "models" / "traces");
+  start.trace = !options.trace.empty()      ? seen_from(file, options.trace)
+                : options.precision.empty() ? matching_trace(traces, start.model, device.name, start.batch)
+                                            : "derived";
+  if (start.trace != "derived") return;
+  const std::string precision = ask_precision(questions, options, usual_precision(network, device));
+  start.half = precision == "f16" || precision == "bf16";
+  start.kernels = kernels_text(network, device, precision);
 }
 
 ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::path& file) {
@@ -232,9 +252,6 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
   start.example = strategy.example;
   start.takes_precision =
       std::ranges::any_of(strategy.keys, [](const Key& key) { return key.name == "precision"; });
-  start.batch =
-      questions.number(options.batch, "--batch", "Samples of a worker in a step", 32, 1'000'000'000);
-  start.precision = ask_precision(questions, options);
   const int all = std::min(platform.devices(), 1024);
   const std::string doubled = fmt::format("{}..{}", std::min(platform.devices_per_node, all), all);
   const std::string workers = questions.answer(options.workers, "Workers, such as 8 or 8..256 (doubled)",
@@ -242,20 +259,20 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
   std::tie(start.least, start.most) = worker_range(workers);
   if (start.most > platform.devices())
     start.nodes = (start.most + platform.devices_per_node - 1) / platform.devices_per_node;
-  const auto traces = names_in(data_folder() / "models" / "traces");
-  start.trace = !options.trace.empty() ? seen_from(file, options.trace)
-                : start.precision != "f32"
-                    ? "derived"
-                    : matching_trace(traces, start.model, platform.device_name, start.batch);
+  if (!options.batch.empty()) start.batch = whole_number("--batch", options.batch, 1, 1'000'000'000);
+  choose_times(questions, options, file, library, start);
+  start.model = seen_from(file, start.model);
+  start.platform = seen_from(file, start.platform);
+  if (options.batch.empty()) fit_memory(file, strategy, start);
+  start.batch =
+      questions.number(options.batch, "--batch", "Samples of a worker in a step", start.batch, 1'000'000'000);
   return start;
 }
 
 void init_scenario(const InitOptions& options) {
   const std::filesystem::path file = options.file.empty() ? "my-scenario.yaml" : options.file;
   check_new_file(file);
-  ScenarioStart start = ask_scenario(options, file);
-  start.model = seen_from(file, start.model);
-  start.platform = seen_from(file, start.platform);
+  const ScenarioStart start = ask_scenario(options, file);
   write_checked(file, "scenario", scenario_text(start), [&] {
     const Scenario scenario = read_scenario(file, {});
     Library library;
@@ -278,11 +295,17 @@ void add_scenario_options(const Command& command, InitOptions& options) {
   command.add_option("--strategy", options.strategy, "Training strategy. Default: synchronous.")
       .type_name("KIND");
   command
-      .add_option("--precision", options.precision,
-                  "Precision of products: f32, tf32, f16 or bf16. With the last two, gradients and "
-                  "activations have 2 bytes. Default: f32.")
+      .add_option(
+          "--precision", options.precision,
+          "Precision of products: f32, tf32, f16 or bf16. With the last two, gradients and "
+          "activations have 2 bytes. Default: bf16 for a transformer and tf32 for other networks, where "
+          "the device has it, else f16, else f32.")
       .type_name("NAME");
-  command.add_option("--batch", options.batch, "Samples of a worker in a step. Default: 32.").type_name("N");
+  command
+      .add_option("--batch", options.batch,
+                  "Samples of a worker in a step. Default: 32, or the most that "
+                  "fit into memory.")
+      .type_name("N");
   command
       .add_option("--workers", options.workers,
                   "Workers, such as 8, or 8..256 to double from 8 to 256. Default: from one node to all.")

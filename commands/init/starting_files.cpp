@@ -20,19 +20,13 @@ std::string workers_text(const ScenarioStart& start) {
                      start.most, start.least, start.most, start.least);
 }
 
-/// Half precision is more than faster products: strategy_lines then has `precision: mixed`.
-bool is_half(const ScenarioStart& start) {
-  return start.precision == "f16" || start.precision == "bf16";
-}
-
 std::string kernels_line(const ScenarioStart& start) {
-  if (start.precision == "f32")
+  if (start.kernels.empty())
     return "# kernels: {precision: bf16}  # of the estimated layer times; default: f32 (stepcast schema "
            "scenario --table kernels).\n"
            "#   strategy.precision: mixed gives gradients and activations 2 bytes";
-  return fmt::format(
-      "kernels: {{precision: {}}}  # of the estimated layer times (stepcast schema scenario --table kernels)",
-      start.precision);
+  return fmt::format("kernels: {}  # of the estimated layer times (stepcast schema scenario --table kernels)",
+                     start.kernels);
 }
 
 std::string trace_comment(const ScenarioStart& start) {
@@ -48,7 +42,9 @@ std::string strategy_lines(const ScenarioStart& start) {
   std::string lines;
   for (const auto& [key, value] : parse_yaml(start.example, "example").entries)
     lines += fmt::format("  {}: {}\n", key.text, point_name({{"", value}}).substr(1));
-  if (is_half(start) && start.takes_precision && lines.find("  precision:") == std::string::npos)
+  if (start.recompute) lines += "  recompute: true  # activations are computed again in the backward pass\n";
+  // Half precision is more than faster products.
+  if (start.half && start.takes_precision && lines.find("  precision:") == std::string::npos)
     lines += "  precision: mixed  # gradients and activations have 2 bytes\n";
   return lines;
 }

@@ -176,7 +176,7 @@ void read_with_reader(const std::filesystem::path& file, const std::string& kind
     return;
   }
   if (kind == "model") return static_cast<void>(read_model(value));
-  if (kind == "device") return static_cast<void>(read_device(value));
+  if (kind == "device") return static_cast<void>(Library().device(file.string()));
   if (kind == "stack") return static_cast<void>(read_software_stack(value));
   if (kind == "compression") return static_cast<void>(read_compression(value));
   const Trace trace = read_trace(value);

@@ -86,12 +86,49 @@ void read_precisions(const YamlValue& value, Device& device) {
   }
   const auto bf16 = yaml.maybe("bf16");
   if (!bf16) return;
+  const YamlMap map = read_map(*bf16, bf16_keys());
   const auto half = device.precisions.find(Precision::f16);
-  if (half == device.precisions.end()) bf16->refuse("needs the key f16");
-  device.precisions[Precision::bf16] = read_precision(read_map(*bf16, bf16_keys()), half->second);
+  if (half == device.precisions.end()) map.at("peak", "{value: ..., source: ...}, as there is no key f16");
+  device.precisions[Precision::bf16] = read_precision(
+      map, half == device.precisions.end() ? PrecisionKernels{{}, *device.kernels} : half->second);
 }
 
 }  // namespace
+
+const YamlNode* kernels_of(const YamlNode& device) {
+  const YamlNode* pair = device.find("kernels_of");
+  return pair == nullptr ? nullptr : pair->find("value");
+}
+
+namespace {
+
+/// Adds to each of `precisions` the shares that it lacks and `like` has there; null: nothing.
+void add_shares(YamlNode& precisions, const YamlNode* like) {
+  for (auto& [name, shares] : precisions.entries) {
+    const YamlNode* others = like == nullptr ? nullptr : like->find(name.text);
+    if (others == nullptr) continue;
+    for (const auto& [key, value] : others->entries) {
+      if (key.text != "peak" && shares.find(key.text) == nullptr) shares.entries.emplace_back(key, value);
+    }
+  }
+}
+
+}  // namespace
+
+YamlNode with_kernels_of(YamlNode device, const YamlNode& other) {
+  const YamlNode* kernels = other.find("kernels");
+  const YamlValue named(*device.find("kernels_of"), "kernels_of");
+  if (kernels == nullptr) named.refuse("the device that it names has no key kernels");
+  if (device.find("kernels") != nullptr) named.refuse("only valid without the key kernels");
+  for (auto& [key, value] : device.entries) {
+    if (key.text == "precisions") add_shares(value, other.find("precisions"));
+  }
+  YamlNode name = named.node();
+  name.kind = YamlNode::Kind::scalar;
+  name.text = "kernels";
+  device.entries.emplace_back(std::move(name), *kernels);
+  return device;
+}
 
 Device read_device(const YamlValue& value) {
   const YamlMap yaml = read_map(value, device_keys());
@@ -110,6 +147,10 @@ Device read_device(const YamlValue& value) {
   }
   if (const auto rates = yaml.maybe("rates")) {
     for (const YamlValue& rate : rates->list()) device.rates.push_back(read_rate(rate));
+  }
+  if (yaml.has("kernels_of")) {
+    device.kernels_of = sourced(yaml, "kernels_of").text();
+    device.kernels_assumed = yaml.at("kernels_of").any_map().at("source").text().starts_with("assumed");
   }
   if (const auto kernels = yaml.maybe("kernels")) device.kernels = read_own_kernels(*kernels);
   if (const auto precisions = yaml.maybe("precisions")) read_precisions(*precisions, device);
@@ -280,6 +321,12 @@ const Keys& device_keys() {
     Keys with = keys;
     with.push_back(
         {"efficiency_of", "text", "", "none", "without `rates`: the device whose efficiency is assumed"});
+    with.back().source = Key::Source::must;
+    with.push_back(
+        {"kernels_of", "text", "", "none",
+         "in place of `kernels`: the device whose shares are used, also those of `precisions` that do "
+         "not stand there; if the source begins with `assumed`, steps have the range "
+         "`shares_of_kernels`"});
     with.back().source = Key::Source::must;
     with.push_back({"cudnn", "integer", "1 to 99", "5",
                     "major version, for the older rule: from 3 on it has FFT, from 5 on Winograd"});

@@ -40,6 +40,8 @@ struct Device {
   Seconds launch_overhead;  ///< launch overhead of one kernel; 0 on CPUs
   int multiprocessors = 0;  ///< multiprocessors that share one kernel; 0: unknown
   std::vector<DeviceRate> rates;
+  std::string kernels_of;        ///< the device whose shares these are (see with_kernels_of); empty: its own
+  bool kernels_assumed = false;  ///< the source of `kernels_of` begins with "assumed"
   std::optional<KernelShares> kernels;  ///< absent: the older rule, with one efficiency fitted on the rates
   std::map<KernelChoice::Precision, PrecisionKernels> precisions;  ///< those of tensor cores
   /// Major version of cuDNN, for the older rule: from 3 on it has FFT, from 5 on Winograd.
@@ -57,6 +59,15 @@ struct Device {
 
 /// Reads `models/devices/NAME.yaml`; every number is `{value: ..., source: ...}`. Throws InputError.
 Device read_device(const YamlValue& value);
+
+/// The name at `kernels_of` in the tree of a device file; null: it has none.
+const YamlNode* kernels_of(const YamlNode& device);
+
+/// The tree of a device file whose `kernels_of` names the device `other`: with the `kernels` of `other`, and
+/// in each of the `precisions` that stand in the file with the shares, but not the peak, that `other` has
+/// there.
+/// @throws InputError if `other` has no `kernels`
+YamlNode with_kernels_of(YamlNode device, const YamlNode& other);
 
 /// The device with the peak and the shares of the chosen precision, and with the chosen kernels. A device
 /// with tf32 that names no shares of bf16 has those of f16.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "models/cost/cost.hpp"
 #include "models/cost/memory.hpp"
@@ -201,9 +202,15 @@ std::string efficiency_line(const Device& device, const Calibration& calibration
 std::string device_table(const Device& device, const Calibration* calibration) {
   std::string tensor_cores;
   for (const auto& [precision, kernels] : device.precisions) {
-    if (precision == KernelChoice::Precision::bf16) continue;  // mostly as fp16
-    tensor_cores += fmt::format(", {:.4g} Tflop/s {}", kernels.peak.value / 1e12,
-                                precision == KernelChoice::Precision::tf32 ? "TF32" : "fp16");
+    static const std::map<KernelChoice::Precision, const char*> names{
+        {KernelChoice::Precision::tf32, "TF32"},
+        {KernelChoice::Precision::f16, "fp16"},
+        {KernelChoice::Precision::bf16, "bf16"}};
+    const auto half = device.precisions.find(KernelChoice::Precision::f16);
+    if (precision == KernelChoice::Precision::bf16 && half != device.precisions.end() &&
+        half->second.peak.value == kernels.peak.value)
+      continue;
+    tensor_cores += fmt::format(", {:.4g} Tflop/s {}", kernels.peak.value / 1e12, names.at(precision));
   }
   std::string text = fmt::format(
       "{}\n"
@@ -213,6 +220,9 @@ std::string device_table(const Device& device, const Calibration* calibration) {
       "launch overhead   {:.3g} us\n",
       device.name, device.peak.value / 1e12, tensor_cores, device.memory_bandwidth.value / 1e9,
       device.memory.value / 0x1p30, device.usable_memory.value / 0x1p30, device.launch_overhead.value * 1e6);
+  if (!device.kernels_of.empty())
+    text += fmt::format("kernels           shares of {}{}\n", device.kernels_of,
+                        device.kernels_assumed ? ", assumed" : "");
   if (calibration != nullptr) text += efficiency_line(device, *calibration);
   if (device.rates.empty()) return text;
   const bool ruled = calibration != nullptr && calibration->fitted_on == device.name;

@@ -26,6 +26,8 @@ enum class Show {
   dollars,
   bytes,
   samples_rate,
+  tokens_rate,
+  work_rate,
   rate,
   ratio,
   percent,
@@ -46,6 +48,10 @@ const std::vector<ShownColumn>& default_columns() {
       {"compute_seconds", "compute", Show::seconds},
       {"exposed_communication_seconds", "exposed communication", Show::seconds},
       {"samples_per_second", "throughput", Show::samples_rate},
+      {"tokens_per_second", "throughput", Show::tokens_rate},
+      {"tokens_per_second_per_device", "a device", Show::tokens_rate},
+      {"model_flops_per_device", "a device", Show::work_rate},
+      {"mfu", "MFU", Show::percent},
       {"speedup", "speed-up", Show::ratio},
       {"efficiency", "efficiency", Show::percent},
       {"memory_bytes", "memory", Show::bytes},
@@ -177,6 +183,10 @@ ColumnScale scale_of(const Results& results, const ShownColumn& shown) {
       return memory_scale(typical);
     case Show::samples_rate:
       return {"samples/s", 1, least < 1 ? 3 : least < 100 ? 1 : 0};
+    case Show::tokens_rate:
+      return {"tokens/s", 1, least < 100 ? 1 : 0};
+    case Show::work_rate:
+      return {"Tflop/s", 1e12, decimals_for(typical / 1e12)};
     case Show::rate:
       return {"1/s", 1, least > 0 && least < 0.1 ? 5 : decimals_for(least)};
     case Show::ratio:
@@ -254,7 +264,9 @@ Table begun_table(const Results& results, const std::vector<std::string>& leadin
 
 Table results_table(const Results& results, const std::vector<std::string>& leading) {
   Table table = begun_table(results, leading);
+  const bool tokens = !numbers(results, "tokens_per_second").empty();
   for (const ShownColumn& shown : default_columns()) {
+    if (shown.column == "samples_per_second" && tokens) continue;
     if (std::find(leading.begin(), leading.end(), shown.column) == leading.end())
       append_column(table, results, shown);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "models/cost/model_flops.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "platforms/topology.hpp"
 #include "scenarios/experiment/read_setting.hpp"
@@ -182,7 +183,16 @@ void read_simulation(const YamlValue& value, Experiment& experiment) {
 
 void read_epoch(const YamlValue& value, Experiment& experiment) {
   const YamlMap keys = read_map(value, epoch_keys());
-  experiment.epoch_samples = static_cast<double>(keys.at("samples", "an integer >= 1").integer(1));
+  const auto tokens = keys.maybe("tokens");
+  if (tokens && keys.has("samples")) tokens->refuse("only valid without the key samples");
+  if (tokens) {
+    const std::int64_t of_sample = tokens_of_sample(experiment.model);
+    if (of_sample == 0) tokens->refuse("only valid for a language model; give samples");
+    experiment.epoch_samples = tokens->number(1) / static_cast<double>(of_sample);
+    experiment.epochs = 1;
+  } else {
+    experiment.epoch_samples = static_cast<double>(keys.at("samples", "an integer >= 1").integer(1));
+  }
   if (const auto epochs = keys.maybe("epochs")) experiment.epochs = epochs->number(1e-6);
 }
 

@@ -72,7 +72,8 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   if (stack->kind && kind->text == "synchronous") assign(document, {"strategy.kind", *stack->kind});
   const Keys* keys = keys_of(*find_path(document, "strategy.kind"));
   if (keys == nullptr) return {};
-  const bool nccl = platform_value(document, "software.nccl", library) != nullptr;
+  const bool nccl = platform_value(document, "software.nccl", library) != nullptr ||
+                    platform_value(document, "software.rccl", library) != nullptr;
   std::vector<std::string> set;
   for (const StackValue& one : stack->values) {
     const std::string path = "strategy." + one.key;

@@ -118,7 +118,12 @@ const Keys& simulation_keys() {
 
 const Keys& epoch_keys() {
   static const Keys keys{
-      {"samples", "integer", ">= 1", "required", "samples of the data set; adds the column `epoch_seconds`"},
+      {"samples", "integer", ">= 1", "required unless `tokens` is given",
+       "samples of the data set; adds the column `epoch_seconds`"},
+      {"tokens", "number", "1 to 1e300", "none",
+       "in place of `samples`, for a language model: tokens of the data set, such as `15e12`; `epochs` is "
+       "then 1 by "
+       "default"},
       {"epochs", "number", "1e-6 to 1e300", "none",
        "passes over the data set; adds `training_hours` and, if the platform has a price, `cost_usd`"}};
   return keys;

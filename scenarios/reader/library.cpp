@@ -104,7 +104,13 @@ void Library::note_file(const std::string& role, const std::string& folder, cons
 
 const Device& Library::device(const YamlValue& name) {
   const YamlNode& root = tree(name, "models/devices");
-  return once(devices_, *root.place.file, [&] { return read_device(YamlValue(root, "")); });
+  return once(devices_, *root.place.file, [&] {
+    const YamlNode* like = kernels_of(root);
+    if (like == nullptr) return read_device(YamlValue(root, ""));
+    const YamlNode whole =
+        with_kernels_of(root, tree(YamlValue(*like, "kernels_of.value"), "models/devices"));
+    return read_device(YamlValue(whole, ""));
+  });
 }
 
 const Device& Library::device(const std::string& name) {

@@ -147,12 +147,12 @@ Assignment assumed_value(const Assumption& assumption, double u) {
   return assignment;
 }
 
-std::vector<Assignment> read_point(const YamlValue& value) {
+std::vector<Assignment> read_point(const YamlValue& value, Null null) {
   const auto entries = value.any_map().entries();
   if (entries.size() > kMostEntries) value.refuse(fmt::format("more than {} values", kMostEntries));
   std::vector<Assignment> values;
   for (const auto& [key, one] : entries) {
-    if (one.is(YamlNode::Kind::nothing)) one.expected("a value");
+    if (one.is(YamlNode::Kind::nothing) && null == Null::refused) one.expected("a value");
     values.push_back({key, one.node()});
   }
   return values;

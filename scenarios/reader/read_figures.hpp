@@ -59,7 +59,9 @@ Assumption read_assumption(const YamlValue& value);
 CalibrationTarget read_calibration_target(const YamlValue& value);
 Published read_published(const YamlValue& value);
 
-/// Reads values by key: those of a point, or of `set:`.
-std::vector<Assignment> read_point(const YamlValue& value);
+enum class Null { refused, removes_key };
+
+/// Reads values by key: those of a point, or of `set:`, where null removes a key.
+std::vector<Assignment> read_point(const YamlValue& value, Null null = Null::refused);
 
 }  // namespace stepcast

@@ -60,6 +60,7 @@ SubProgram backward_pass(Worker& worker, const ZeroRun& run, int micro_batch,
     const Bucket& bucket = buckets[i];
     // The gradients are overwritten next, so those of the last micro-batch must have arrived.
     co_await receive_sums(worker, run, i, scattered[i], micro_batch - 1);
+    if (options.recompute) co_await worker.forward(bucket.layers);
     co_await worker.backward(bucket.layers);
     const CollectiveId scatter = run.scatters[i];
     const bool travels = scatter.exists() && (last || options.stage > 1);
@@ -128,7 +129,9 @@ const Keys& zero_keys() {
                     bucket_key(),
                     {"overlap", "boolean", "", "true",
                      "whether reduce-scatters run during the rest of the backward pass"},
-                    {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"}}});
+                    {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
+                    {"recompute", "boolean", "", "false",
+                     "whether activations are computed again in the backward pass"}}});
   return keys;
 }
 
@@ -141,6 +144,7 @@ Zero zero_options(const YamlMap& map, const Setting& setting, const TrainingOpti
   if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
   if (const auto times = map.maybe("accumulation"))
     options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
+  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
   return options;
 }
 
@@ -152,6 +156,13 @@ void note_ineffective_options(const YamlMap& map, const Zero& options, Plan& pla
   const bool overlaps =
       options.overlap || options.stage == 3 || (options.stage == 2 && options.micro_batches > 1);
   if (!overlaps) note_ineffective(map, {"compute_slowdown"}, "with overlap: false", plan.ineffective_keys);
+}
+
+std::string no_arithmetic(const Model& model, const TrainingOptions& training, const Zero& options) {
+  if (training.mixed) return "precision: mixed";
+  if (options.recompute && has_dropout(model))
+    return "recompute (dropout would drop other elements the second time)";
+  return {};
 }
 
 Plan read_zero(const YamlValue& value, const Setting& setting) {
@@ -186,9 +197,10 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   MemoryOptions memory = memory_options(setting, training, micro_batch);
   memory.zero = static_cast<MemoryOptions::Zero>(run.options.stage);
   memory.zero_ways = setting.workers();
+  if (run.options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
   finish_plan(setting, training,
               {std::move(source), batch, static_cast<double>(batch) * setting.workers(),
-               training_memory(setting.model, memory), training.mixed ? "precision: mixed" : ""},
+               training_memory(setting.model, memory), no_arithmetic(setting.model, training, run.options)},
               plan);
   note_ineffective_options(map, run.options, plan);
   plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,

@@ -12,6 +12,7 @@ struct Zero {
   int micro_batches = 1;
   int stage = 1;  ///< 1: optimizer state is partitioned, 2: gradients too, 3: parameters too
   bool overlap = true;
+  bool recompute = false;  ///< activations are computed again in the backward pass (Chen et al. 2016)
   int prefetch = 1;
   Seconds step_overhead;
 };
@@ -27,7 +28,8 @@ struct ZeroRun {
 /// ZeRO: each of N workers keeps and updates an N-th of the state. In every step:
 ///
 ///   1. forward and backward pass; stage 3 gathers the parameters of each bucket before each use, one bucket
-///      ahead of the pass
+///      ahead of the pass. With `recompute`, each bucket's forward pass runs again before its backward pass,
+///      with the parameters that the backward pass gathers
 ///   2. reduce-scatter of each bucket's gradients during the backward pass: worker i receives the sum of its
 ///      share. Stage 1 scatters after the last micro-batch; stages 2 and 3 after every micro-batch, because
 ///      no worker keeps the whole gradient

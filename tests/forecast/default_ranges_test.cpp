@@ -81,6 +81,15 @@ TEST_CASE("the start of kernels has a range where times are derived, and host wo
   CHECK(has(host + "uncertainty: {host_work: measured}\n", "host_work measured"));
 }
 
+TEST_CASE("shares that a device takes from another by assumption have a range", "[forecast]") {
+  const auto ranges = [](const std::string& platform) {
+    return ranges_of("name: n\nmodel: gpt2-small\ntrace: derived\nplatform: " + platform +
+                     "\nbatch_per_worker: 1\nworkers: 8\nstrategy: {kind: synchronous}\n");
+  };
+  CHECK(ranges("dgx-b200").find("shares_of_kernels assumed") != std::string::npos);
+  CHECK(ranges("dgx-h100-pod").find("shares_of_kernels") == std::string::npos);
+}
+
 TEST_CASE("factors multiply the start of kernels and the work of the host", "[forecast]") {
   const Scenario scenario = scenario_of(kTwo);
   Library library;

@@ -149,6 +149,43 @@ TEST_CASE("a pipeline takes as long by default as with every message simulated",
   CHECK(step("automatic") == Approx(step("message")).epsilon(1e-9));
 }
 
+namespace {
+
+/// A column of a step of GPT-2 on eight A100.
+double of_gpt2(const std::string& column, const std::string& strategy) {
+  return number_from_child([&] {
+    const Scenario scenario = scenario_of(
+        "name: t\nmodel: gpt2-small\ntrace: derived\nkernels: {precision: bf16, attention: flash}\nplatform: "
+        "dgx-a100\nworkers: 8\nbatch_per_worker: 4\nstrategy: " +
+        strategy + "\nepoch: {tokens: 1e9}\n");
+    Library library;
+    const Experiment experiment = build_experiment(scenario.document, {}, library);
+    return *simulate_point(experiment, Doubled::none).number(column);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("ZeRO with recomputation repeats the forward pass and keeps fewer activations", "[commands]") {
+  const std::string zero = "{kind: zero, stage: 2, compute_slowdown: 1", again = ", recompute: true}";
+  const double once = of_gpt2("compute_seconds", zero + "}"),
+               twice = of_gpt2("compute_seconds", zero + again);
+  CHECK(twice > 1.2 * once);
+  CHECK(twice < 1.4 * once);  // a backward pass takes twice as long as a forward pass
+  CHECK(of_gpt2("memory_bytes", zero + again) < 0.7 * of_gpt2("memory_bytes", zero + "}"));
+}
+
+TEST_CASE("a language model has tokens, work and its share of the peak for each device", "[commands]") {
+  const std::string strategy = "{kind: synchronous}";
+  const double samples = of_gpt2("samples_per_second", strategy);
+  CHECK(of_gpt2("tokens_per_second", strategy) == Approx(1024 * samples));
+  CHECK(of_gpt2("tokens_per_second_per_device", strategy) == Approx(128 * samples));
+  const double flops = of_gpt2("model_flops_per_device", strategy);
+  CHECK(of_gpt2("mfu", strategy) == Approx(flops / 312e12));
+  CHECK(of_gpt2("mfu_palm", strategy) == Approx(of_gpt2("mfu", strategy)).epsilon(0.02));
+  CHECK(of_gpt2("training_hours", strategy) == Approx(1e9 / 1024 / samples / 3600));
+}
+
 TEST_CASE("a factor on layer times is one on the updates of shares too", "[commands]") {
   const auto compute = [](double factor) {
     return number_from_child([&] {

@@ -78,6 +78,17 @@ TEST_CASE("every platform names a device of models/devices", "[platforms]") {
   }
 }
 
+TEST_CASE("every platform with GPUs names its communication library or says why it has none", "[platforms]") {
+  for (const auto& file : platform_files()) {
+    CAPTURE(file.stem());
+    const Platform platform = platform_file(file.stem());
+    if (platform.device_name.starts_with("cpu")) continue;
+    std::ifstream in(file);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    CHECK((platform.software.nccl > 0) != (text.find("\n# No software: ") != std::string::npos));
+  }
+}
+
 TEST_CASE("the example in docs/reference/platforms.md can be read", "[platforms]") {
   std::ifstream in(std::string(STEPCAST_SOURCE_DIR) + "/docs/reference/platforms.md");
   const std::string page{std::istreambuf_iterator<char>(in), {}};

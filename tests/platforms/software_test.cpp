@@ -63,6 +63,16 @@ TEST_CASE("connections over sockets have threads of their own from 2.4.8 on", "[
         std::string::npos);
 }
 
+TEST_CASE("RCCL follows NCCL's rules with the constants of Ampere", "[platforms]") {
+  const Software software = read("{rccl: \"2.18\", transport: plugin, gpudirect: true}", "mi250x-gcd");
+  CHECK(software.nccl == 218);
+  CHECK(software.compute_capability == 80);
+  CHECK(library_text(software) == "RCCL 2.18");
+  CHECK(library_text(read("{nccl: \"2.8\"}")) == "NCCL 2.8");
+  CHECK(error_of("{nccl: \"2.8\", rccl: \"2.8\"}") ==
+        "f.yaml:1:21: software.rccl: only valid without the key nccl");
+}
+
 TEST_CASE("wrong software is refused with its place", "[platforms][errors]") {
   CHECK(error_of("{nccl: \"1.3\"}") ==
         "f.yaml:1:8: software.nccl: expected a version of NCCL from 2.0 on, in quotes, such as \"2.18\", got "

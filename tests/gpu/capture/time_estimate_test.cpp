@@ -21,9 +21,9 @@ TEST_CASE("estimates grow with the work, and are zero for a GPU without a file",
   CHECK(estimate("small-cnn", 32, GpuPrecision::f32, 10) < few);
   CHECK(estimate("small-cnn", 32, GpuPrecision::f32, 10) > 1);  // any network needs time to be built
   CHECK(TimeEstimate("NVIDIA H200", GpuPrecision::f32).why_not().empty());
-  const TimeEstimate other("NVIDIA L4", GpuPrecision::f32);
+  const TimeEstimate other("NVIDIA A2", GpuPrecision::f32);
   CHECK(other.of(model_of("vgg16"), 32, 10).value == 0);
-  CHECK_THAT(other.why_not(), Catch::StartsWith("models/devices has no file for NVIDIA L4"));
+  CHECK_THAT(other.why_not(), Catch::StartsWith("models/devices has no file for NVIDIA A2"));
 }
 
 TEST_CASE("captures on tensor cores are estimated to be shorter than in fp32", "[gpu]") {

@@ -30,9 +30,13 @@ TEST_CASE("a GPU's name selects its file, or an error that says what to do", "[g
   CHECK(device_file_of("NVIDIA H100 80GB HBM3") == "h100-sxm");
   CHECK(device_file_of("NVIDIA H200") == "h200");
   CHECK(device_file_of("NVIDIA A100-SXM4-40GB") == "a100-40gb");
+  CHECK(device_file_of("NVIDIA A100-SXM4-80GB") == "a100-80gb");
+  CHECK(device_file_of("NVIDIA L4") == "l4");
+  CHECK(device_file_of("NVIDIA L40S") == "l40s");
+  CHECK(device_file_of("NVIDIA GB200") == "gb200");
   CHECK_THROWS_WITH(
-      device_file_of("NVIDIA L4"),
-      "models/devices has no file for NVIDIA L4: add one, or name the most similar device with --device-file "
+      device_file_of("NVIDIA A2"),
+      "models/devices has no file for NVIDIA A2: add one, or name the most similar device with --device-file "
       "NAME");
 }
 

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
+#include "models/cost/roofline.hpp"
 #include "models/loader.hpp"
 
 using namespace stepcast;
@@ -59,6 +60,65 @@ TEST_CASE("the usable memory of shipped devices is below the nominal one", "[mod
     CHECK(device.name == name);
     CHECK(device.usable_memory < device.memory);
   }
+}
+
+TEST_CASE("a device has the shares of the one that kernels_of names, and peaks of its own", "[models]") {
+  const Device like = load_device(std::string(STEPCAST_SOURCE_DIR) + "/models", "h100-sxm");
+  const Device b200 = load_device(std::string(STEPCAST_SOURCE_DIR) + "/models", "b200");
+  CHECK(b200.kernels_of == "h100-sxm");
+  CHECK(b200.kernels->streaming == like.kernels->streaming);
+  using Precision = KernelChoice::Precision;
+  CHECK(b200.precisions.at(Precision::f16).kernels.flash == like.precisions.at(Precision::f16).kernels.flash);
+  CHECK(b200.precisions.at(Precision::f16).peak.value == 2250e12);
+  // What a precision names itself stays.
+  const Device max = load_device(std::string(STEPCAST_SOURCE_DIR) + "/models", "max-1550");
+  CHECK(max.precisions.at(Precision::f16).kernels.dense == 0.63);
+  CHECK(max.precisions.at(Precision::f16).kernels.flash == like.precisions.at(Precision::f16).kernels.flash);
+}
+
+TEST_CASE("kernels_of needs a device with kernels, and stands in their place", "[models][errors]") {
+  const YamlNode with = parse_yaml(kGood + "kernels_of: {value: e, source: s}\n", "d.yaml");
+  const YamlNode rated = parse_yaml(kGood, "e.yaml");
+  CHECK_THROWS_WITH(with_kernels_of(with, rated),
+                    "d.yaml:9:13: kernels_of: the device that it names has no key kernels");
+  const YamlNode shares = parse_yaml("kernels: {}\n", "e.yaml");
+  const YamlNode both = parse_yaml(kGood + "kernels_of: {value: e, source: s}\nkernels: {}\n", "d.yaml");
+  CHECK_THROWS_WITH(with_kernels_of(both, shares),
+                    "d.yaml:9:13: kernels_of: only valid without the key kernels");
+}
+
+TEST_CASE("every device from the V100 on computes transformers faster in half precision", "[models]") {
+  const std::string models = std::string(STEPCAST_SOURCE_DIR) + "/models";
+  const Model model = load_model(models, "gpt2-small");
+  int checked = 0;
+  for (const std::string& name : names_in(models + "/devices")) {
+    const Device device = load_device(models, name);
+    if (!device.kernels) continue;
+    CAPTURE(name);
+    using Precision = KernelChoice::Precision;
+    KernelChoice half;
+    half.precision = device.precisions.contains(Precision::f16) ? Precision::f16 : Precision::bf16;
+    half.autocast = true;
+    CHECK(roofline_step(model, 8, with_kernels(device, half), 1) < roofline_step(model, 8, device, 1));
+    CHECK(device.precisions.at(half.precision).peak > device.peak);
+    ++checked;
+  }
+  CHECK(checked >= 30);
+}
+
+TEST_CASE("bf16 alone needs a peak", "[models][errors]") {
+  const std::string shares =
+      "kernels: {gap: {value: 1 us, source: s}, streaming: {value: 1, source: s}, batch_norm: {value: 1, "
+      "source: "
+      "s}, layer_norm: {value: 1, source: s}, dense: {value: 1, source: s}, pointwise: {value: 1, source: "
+      "s}, "
+      "window: {value: 1, source: s}, winograd: {value: 1, source: s}, recurrent_step: {value: 1 us, source: "
+      "s}}\n";
+  const auto with = [&](const std::string& bf16) {
+    return device_of(kGood + shares + "precisions: {bf16: " + bf16 + "}\n");
+  };
+  CHECK(with("{peak: {value: 4 Tflop/s, source: s}}").precisions.size() == 1);
+  CHECK_THROWS_WITH(with("{}"), Catch::Contains("precisions.bf16.peak: missing"));
 }
 
 TEST_CASE("precisions need the shares of fp32", "[models][errors]") {

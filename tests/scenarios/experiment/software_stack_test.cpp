@@ -57,8 +57,9 @@ TEST_CASE("rings of NCCL are a stack's choice only where the platform names no N
 
 TEST_CASE("stacks that use NCCL lay a ring for each NIC, if there are several servers", "[scenarios]") {
   const auto rings = [](int workers, const std::string& strategy = "kind: synchronous, like: horovod") {
-    const Experiment experiment = with_strategy(
-        strategy, {"platform=dgx-a100", "platform.nodes=4", "workers=" + std::to_string(workers)});
+    const Experiment experiment =
+        with_strategy(strategy, {"platform=dgx-a100", "platform.nodes=4", "platform.software=null",
+                                 "workers=" + std::to_string(workers)});
     return experiment.plan.communicators.front().all_reduce.channels;
   };
   CHECK(rings(8) == 1);
