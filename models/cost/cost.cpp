@@ -33,22 +33,53 @@ PassCost pass(double flops, double activations, double parameters, int kernels =
   return {.flops = {flops}, .activations = activations, .parameters = parameters, .kernels = kernels};
 }
 
+PassCost pass(const std::vector<MatrixProduct>& products, double activations, double parameters,
+              int kernels = 1) {
+  PassCost cost = pass(0, activations, parameters, kernels);
+  for (const MatrixProduct& product : products) cost.flops += product.flops();
+  cost.products = products;
+  return cost;
+}
+
 bool has_bias(const Layer& layer) {
   return std::ranges::any_of(layer.parameters,
                              [](const ParameterTensor& tensor) { return tensor.name == "bias"; });
 }
 
+/// Size of the dimension of features: the last one, but for convolutions the first.
+double feature_count(const Layer& layer, const Shape& shape) {
+  return static_cast<double>(layer.kind == LayerKind::dense ? shape.back() : shape.front());
+}
+
+/// Rows are the positions of the output, columns its features.
+MatrixProduct forward_product(const Layer& layer) {
+  const double columns = feature_count(layer, layer.output), rows = element_count(layer.output) / columns;
+  if (layer.kind == LayerKind::dense) return {rows, columns, feature_count(layer, layer.input)};
+  const double channels = static_cast<double>(layer.input.front() / layer.groups);
+  return {rows, columns, channels * element_count(layer.window.kernel)};
+}
+
+/// Rows are the positions of the input, columns its features. The work is that of the forward pass.
+MatrixProduct gradient_of_input(const Layer& layer, const MatrixProduct& forward) {
+  const double columns = feature_count(layer, layer.input), rows = element_count(layer.input) / columns;
+  return {rows, columns, forward.rows * forward.columns * forward.inner / (rows * columns)};
+}
+
+MatrixProduct gradient_of_weights(const MatrixProduct& forward) {
+  return {forward.inner, forward.columns, forward.rows, MatrixProduct::Samples::inner};
+}
+
 /// Convolution, locally connected, dense: one product a pass.
-LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
+LayerCost product_cost(const Layer& layer, const Site& site, const MatrixProduct& product) {
   const double traffic = site.inputs + element_count(layer.output);
   // A tied weight belongs to another layer, and is read and written here as well.
   const bool tied = layer.weight_of >= 0;
   const double own = trainable(layer);
   const double weights = own + (tied ? element_count({layer.output.back(), layer.input.back()}) : 0);
   LayerCost cost;
-  cost.forward = pass(flops, traffic, weights);
-  if (site.data) cost.backward_data = pass(flops, traffic, weights);
-  cost.backward_weights = pass(flops, traffic, weights);
+  cost.forward = pass({product}, traffic, weights);
+  if (site.data) cost.backward_data = pass({gradient_of_input(layer, product)}, traffic, weights);
+  cost.backward_weights = pass({gradient_of_weights(product)}, traffic, weights);
   cost.backward_weights.weights = true;
   if (has_bias(layer)) cost.backward_weights.bias = element_count(layer.output);
   if (layer.kind == LayerKind::convolution) {
@@ -59,13 +90,6 @@ LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
     if (site.data) cost.backward_data.other_layout = traffic;
   }
   return cost;
-}
-
-double products(const Layer& layer) {
-  const double out = element_count(layer.output);
-  if (layer.kind == LayerKind::dense) return 2 * out * static_cast<double>(layer.input.back());
-  const double channels = static_cast<double>(layer.input.front() / layer.groups);
-  return 2 * out * channels * element_count(layer.window.kernel);
 }
 
 /// Cost of a layer without products: one kernel for each pass, which reads and writes `forward` or `backward`
@@ -93,21 +117,22 @@ LayerCost norm_cost(const Layer& layer, const Site& site) {
 /// One product over all time steps for the inputs, then one small product for each time step, which depends
 /// on the step before.
 LayerCost recurrent_cost(const Layer& layer, const Site& site) {
-  const double time = static_cast<double>(layer.input.front());
-  const double hidden = static_cast<double>(layer.hidden);
+  const double time = static_cast<double>(layer.input.front()), hidden = static_cast<double>(layer.hidden);
   const double features = static_cast<double>(layer.input.back());
   const double gate_cells = (layer.bidirectional ? 2 : 1) * (layer.kind == LayerKind::lstm ? 4 : 3) * hidden;
-  const double input_part = 2 * time * gate_cells * features;
-  const double hidden_part = 2 * time * gate_cells * hidden;
+  const MatrixProduct input_part{time, gate_cells, features};
+  const MatrixProduct hidden_part{.columns = gate_cells, .inner = hidden, .in_turn = time};
+  std::vector<MatrixProduct> backward{{.columns = hidden, .inner = gate_cells, .in_turn = time},
+                                      {hidden, gate_cells, time, MatrixProduct::Samples::inner},
+                                      {features, gate_cells, time, MatrixProduct::Samples::inner}};
+  if (site.data) backward.push_back({time, features, gate_cells});
   const double traffic = site.inputs + element_count(layer.output) + internal_elements(layer);
   const int steps = static_cast<int>(layer.input.front()) + 1;
   LayerCost cost;
-  cost.forward = pass(input_part + hidden_part, traffic, trainable(layer), steps);
-  const PassCost both =
-      pass((site.data ? 2 : 1) * input_part + 2 * hidden_part, 2 * traffic, 2 * trainable(layer), steps);
+  cost.forward = pass({input_part, hidden_part}, traffic, trainable(layer), steps);
+  PassCost both = pass(backward, 2 * traffic, 2 * trainable(layer), steps);
+  both.further_parameters = cost.forward.further_parameters = time * gate_cells * hidden;
   (site.data ? cost.backward_data : cost.backward_weights) = both;
-  cost.forward.further_parameters = time * gate_cells * hidden;
-  (site.data ? cost.backward_data : cost.backward_weights).further_parameters = time * gate_cells * hidden;
   return cost;
 }
 
@@ -135,18 +160,22 @@ ScorePasses score_passes(const Layer& layer, const KernelChoice& choice) {
 /// mask saves no work, except in a flash kernel, which computes the scores a second time in its backward
 /// pass.
 LayerCost attention_cost(const Layer& layer, const Site& site) {
-  const double time = static_cast<double>(layer.input.front());
-  const double flops = 4 * time * time * static_cast<double>(layer.output.back());
+  const double time = static_cast<double>(layer.input.front()), heads = static_cast<double>(layer.heads);
+  const double width = static_cast<double>(layer.output.back()) / heads;
+  // Queries x keys, and weights x values; backward one more of the first and three of the second form.
+  const MatrixProduct scored{time, time, width, MatrixProduct::Samples::products, heads};
+  const MatrixProduct summed{time, width, time, MatrixProduct::Samples::products, heads};
   const double scores = internal_elements(layer);
   const double traffic = site.inputs + element_count(layer.output) + 2 * scores;
   const bool flash = site.choice.attention == KernelChoice::Attention::flash;
-  const double half = flash && layer.causal ? 0.5 : 1;
+  const double work = (layer.causal ? 0.5 : 1) * 4 * time * time * static_cast<double>(layer.output.back());
   const ScorePasses passes = score_passes(layer, site.choice);
   LayerCost cost;
-  cost.forward = pass(half * flops, traffic, 0, flash ? 1 : 3);
+  cost.forward = flash ? pass(work, traffic, 0) : pass({scored, summed}, traffic, 0, 3);
   cost.forward.further_activations = (passes.forward - 2) * scores;
   if (!site.data) return cost;
-  cost.backward_data = pass(half * (flash ? 2.5 : 2) * flops, 2 * traffic, 0, flash ? 1 : 5);
+  cost.backward_data =
+      flash ? pass(2.5 * work, 2 * traffic, 0) : pass({scored, summed, summed, summed}, 2 * traffic, 0, 5);
   cost.backward_data.further_activations = (passes.backward - 4) * scores;
   return cost;
 }
@@ -173,14 +202,6 @@ double fp32_passes(const KernelChoice& choice) {
   if (fused) return 7;
   return choice.optimizer == KernelChoice::UpdateRule::adamw ? 20 : 18;
 }
-
-}  // namespace
-
-double update_arrays(const KernelChoice& choice) {
-  return fp32_passes(choice) + (choice.half() && !choice.autocast ? 0.5 : 0);
-}
-
-namespace {
 
 /// Kernels of each tensor's update.
 int update_kernels(const KernelChoice& choice) {
@@ -211,14 +232,20 @@ LayerCost max_pool_cost(double out, const Site& site) {
 /// Router, choice, gathering, gate and hidden units, SwiGLU, output, sum: one kernel each.
 LayerCost experts_cost(const Layer& layer, const Site& site) {
   const double features = static_cast<double>(layer.input.back());
-  const double blocks = 6 * expert_rows(layer) * static_cast<double>(layer.hidden) * features;
-  const double router =
-      2 * static_cast<double>(layer.input.front()) * element_count(layer.parameters.front().shape);
+  const double rows = expert_rows(layer), hidden = static_cast<double>(layer.hidden);
+  const double tokens = static_cast<double>(layer.input.front()),
+               outputs = static_cast<double>(layer.experts);
+  const std::vector<MatrixProduct> forward{
+      {rows, 2 * hidden, features}, {rows, features, hidden}, {tokens, outputs, features}};
+  const std::vector<MatrixProduct> data{
+      {rows, features, 2 * hidden}, {rows, hidden, features}, {tokens, features, outputs}};
   const double traffic = site.inputs + element_count(layer.output) + 2 * internal_elements(layer);
   LayerCost cost;
-  cost.forward = pass(blocks + router, traffic, trainable(layer), 7);
-  if (site.data) cost.backward_data = pass(blocks + router, traffic, trainable(layer), 7);
-  cost.backward_weights = pass(blocks + router, traffic, trainable(layer), 3);
+  cost.forward = pass(forward, traffic, trainable(layer), 7);
+  if (site.data) cost.backward_data = pass(data, traffic, trainable(layer), 7);
+  cost.backward_weights = pass(
+      {gradient_of_weights(forward[0]), gradient_of_weights(forward[1]), gradient_of_weights(forward[2])},
+      traffic, trainable(layer), 3);
   return cost;
 }
 
@@ -261,7 +288,7 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
     case LayerKind::convolution:
     case LayerKind::locally_connected:
     case LayerKind::dense:
-      return product_cost(layer, site, products(layer));
+      return product_cost(layer, site, forward_product(layer));
     case LayerKind::lstm:
     case LayerKind::gru:
       return recurrent_cost(layer, site);
@@ -332,6 +359,10 @@ void add_gradient_sum(const Layer& layer, int readers, LayerCost& cost) {
 }
 
 }  // namespace
+
+double update_arrays(const KernelChoice& choice) {
+  return fp32_passes(choice) + (choice.half() && !choice.autocast ? 0.5 : 0);
+}
 
 std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choice) {
   const std::vector<bool> data = backward_data_needed(model);

@@ -35,6 +35,7 @@ void read_kernels(const YamlMap& yaml, KernelShares& kernels) {
     if (yaml.has(key)) into = sourced(yaml, key).number(low, high);
   };
   if (yaml.has("gap")) kernels.gap = sourced(yaml, "gap").seconds();
+  if (yaml.has("tile")) kernels.tile = sourced(yaml, "tile").seconds();
   share("streaming", kernels.streaming);
   share("max_pool", kernels.max_pool);
   share("batch_norm", kernels.batch_norm);
@@ -234,6 +235,7 @@ const Keys& device_rate_keys() {
 const Keys& kernel_share_keys() {
   static const Keys keys = with_sources(
       {{"gap", "time", ">= 0", "required", "time between two kernels"},
+       {"tile", "time", ">= 0", "0 s", "fixed time of each tile of a product"},
        share_key("streaming", "share of the memory bandwidth: ReLU, additions, updates"),
        share_key("max_pool", "share of the memory bandwidth: max pools", "that of `streaming`"),
        share_key("batch_norm", "share of the memory bandwidth: batch norm"),
@@ -241,22 +243,23 @@ const Keys& kernel_share_keys() {
        share_key("cast",
                  "share of the memory bandwidth: autocast's casts to fp32, and sums of two precisions",
                  "that of `streaming`"),
-       share_key("dense", "share of the peak rate: dense layers and attention"),
+       share_key("dense", "share of the peak rate in a tile without end: dense layers and attention"),
        share_key(
            "unaligned",
            "dense layers of which a size is no multiple of 16 bytes: factor on `dense`, half of it for an "
            "odd size",
            "1"),
        share_key("flash", "share of the peak rate: a flash kernel of attention", "none"),
-       share_key("pointwise", "share of the peak rate: convolutions with a window of 1"),
-       share_key("window", "share of the peak rate: other convolutions"),
+       share_key("pointwise", "as `dense`: convolutions with a window of 1"),
+       share_key("window", "as `dense`: other convolutions"),
        {"winograd", "number", "1 to 10", "required",
         "factor by which Winograd's algorithm reduces the work of 2-D windows of 3 at stride 1"},
        {"fft", "number", "1 to 10", "1",
         "factor by which a fast Fourier transform reduces the work of larger 2-D windows at stride 1"},
        {"recurrent_step", "time", ">= 0", "required",
         "time of the small kernels in one time step of an LSTM or GRU"},
-       share_key("weights", "gradients of filters: factor on `pointwise` and `window`", "1"),
+       share_key("weights",
+                 "gradients of filters, and with TF32 of all weights: factor on the shares of the peak", "1"),
        {"cache", "bytes", ">= 0", "0 B",
         "largest output that the next layer reads from the second-level cache"},
        {"channel_multiple", "integer", "1 to 1024", "none",

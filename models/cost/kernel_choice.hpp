@@ -69,20 +69,21 @@ const Keys& kernel_choice_keys();
 /// one precision of a device.
 struct KernelShares {
   Seconds gap;            ///< between two kernels
+  Seconds tile;           ///< fixed time of a tile of a product (see product_time)
   double streaming = 1;   ///< share of the memory bandwidth: ReLU, additions, updates
   double max_pool = 0;    ///< share of the bandwidth: max pools; 0: as streaming
   double batch_norm = 1;  ///< share of the bandwidth: batch norm
   double layer_norm = 1;  ///< share of the bandwidth: layer norm
   double cast = 0;        ///< share of the bandwidth: casts to fp32, sums of two precisions; 0: as streaming
-  double dense = 1;       ///< share of the peak: dense layers and attention
+  double dense = 1;       ///< share of the peak in a tile without end: dense layers and attention
   double unaligned = 1;   ///< dense layers of which a size is no multiple of 16 bytes: factor on `dense`
   double flash = 0;       ///< share of the peak: a flash kernel of attention; 0: there is none
-  double pointwise = 1;   ///< share of the peak: convolutions with a window of 1
-  double window = 1;      ///< share of the peak: other convolutions, multiplied by `winograd` and `fft`
+  double pointwise = 1;   ///< as dense: convolutions with a window of 1
+  double window = 1;      ///< as dense: other convolutions, multiplied by `winograd` and `fft`
   double winograd = 1;    ///< Winograd's algorithm divides the work of 2-D windows of 3 at stride 1 by this
   double fft = 1;  ///< a fast Fourier transform divides the work of larger 2-D windows at stride 1 by this
   Seconds recurrent_step;  ///< time of the small kernels in one time step of an LSTM or GRU
-  double weights = 1;      ///< gradients of filters: factor on `pointwise` and `window`
+  double weights = 1;      ///< gradients of filters, with TF32 of all weights: factor on the shares
   Bytes cache{};           ///< largest output that the next layer reads from the second-level cache; 0: none
   /// Above 0: convolutions with a window of 2 and more, or a stride, copy inputs and outputs to another
   /// layout, and pad their input channels to a multiple of this.

@@ -4,6 +4,7 @@
 
 #include "core/typed_numbers.hpp"
 #include "models/cost/kernel_choice.hpp"
+#include "models/cost/matrix_product.hpp"
 #include "models/network/layer.hpp"
 #include "models/network/model.hpp"
 
@@ -28,6 +29,8 @@ struct PassCost {
   /// Elements of parameters, gradients and optimizer state read and written, per step.
   double parameters = 0;
   // Only the rule of KernelShares counts the following.
+  /// The products of `flops`; none: one kernel whose share of the peak was measured as a whole.
+  std::vector<MatrixProduct> products = {};
   /// Correction of `activations` for the chosen kernels, per sample: above zero for intermediate results of
   /// attention and second reads, below zero where fused kernels move less.
   double further_activations = 0;

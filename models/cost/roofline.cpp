@@ -100,16 +100,6 @@ bool aligned(double positions, const KernelShares& kernels) {
   return std::fmod(positions * element_size(kernels).value, 16) == 0;
 }
 
-/// Factor by which work grows because the product of an image is computed in whole tiles. A tile has 64
-/// columns, as in `s1688gemm_256x64` and `s1688gemm_64x64` of the same profile, and a column is a position.
-/// The gradient of filters sums over the positions, so it has no such columns.
-double tile_padding(const Layer& layer, const PassCost& cost, const KernelShares& kernels) {
-  constexpr double kTileColumns = 64;
-  const double positions = positions_by_image(layer, kernels);
-  if (positions == 0 || cost.weights || !aligned(positions, kernels)) return 1;
-  return std::ceil(positions / kTileColumns) * kTileColumns / positions;
-}
-
 /// True if the kernels of the layer need channels last and in a multiple. Depthwise convolutions do not run
 /// on tensor cores (PyTorch has kernels of its own for them).
 bool needs_channels_last(const Layer& layer, const KernelShares& kernels) {
@@ -152,6 +142,35 @@ Seconds cast_time(const PassCost& cost, std::int64_t batch, const Device& device
          widened / (widening * device.memory_bandwidth);
 }
 
+bool is_recurrent(const Layer& layer) {
+  return layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru;
+}
+
+/// True if the products of attention and the passes over its scores are kernels of their own.
+bool takes_turns(const Layer& layer, const KernelShares& kernels) {
+  return layer.kind == LayerKind::attention && kernels.choice.attention != KernelChoice::Attention::flash;
+}
+
+/// Time of the products of a pass.
+Seconds products_time(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device) {
+  const KernelShares& kernels = *device.kernels;
+  // Tensor cores load operands of 2 bytes transposed, but not those of TF32.
+  const bool slow =
+      layer.kind == LayerKind::convolution || kernels.choice.precision == KernelChoice::Precision::tf32;
+  const double share = product_share(layer, kernels) * (cost.weights && slow ? kernels.weights : 1);
+  if (cost.products.empty()) return static_cast<double>(batch) * cost.flops / (share * device.peak);
+  const double positions = positions_by_image(layer, kernels);
+  const bool by_image = positions > 0 && !cost.weights && aligned(positions, kernels);
+  // Attention's passes over the scores and `recurrent_step` contain it.
+  const Seconds tile = takes_turns(layer, kernels) || is_recurrent(layer) ? Seconds{} : kernels.tile;
+  Seconds sum;
+  for (MatrixProduct product : cost.products) {
+    if (by_image) product.samples = MatrixProduct::Samples::products;
+    sum += product_time(product, batch, device, share, tile);
+  }
+  return padded(layer, kernels) / arithmetic_gain(layer, kernels) * sum;
+}
+
 /// The parts of the rule of KernelShares.
 Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t batch,
                           const Device& device) {
@@ -160,17 +179,12 @@ Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t
   const Bytes own = cost.width > 0 ? Bytes{cost.width} : element_size(kernels);
   const Bytes element = update ? kFp32 : own;  // optimizers keep fp32
   const double samples = static_cast<double>(batch);
-  const double padding = padded(layer, kernels) * tile_padding(layer, cost, kernels);
-  const Flops work = samples * padding * cost.flops;
   const Bytes further = (samples * cost.further_activations + cost.further_parameters) * element;
   const Bytes from_cache = cached(samples * cost.just_written * element, kernels);
   const Bytes moved = cost.bytes(batch, element) + further - from_cache;
-  const bool recurrent = layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru;
-  const bool filters = cost.weights && layer.kind == LayerKind::convolution;
-  const double share = product_share(layer, kernels) * (filters ? kernels.weights : 1);
-  return {cost.kernels * (recurrent ? kernels.recurrent_step : kernels.gap) +
+  return {cost.kernels * (is_recurrent(layer) ? kernels.recurrent_step : kernels.gap) +
               other_kernels(layer, cost, batch, device) + cast_time(cost, batch, device),
-          work / (arithmetic_gain(layer, kernels) * share * device.peak),
+          products_time(layer, cost, batch, device),
           moved / (bandwidth_share(layer, device) * device.memory_bandwidth)};
 }
 
@@ -187,8 +201,7 @@ Seconds roofline_time(const Layer& layer, const PassCost& cost, std::int64_t bat
                       double efficiency) {
   const Roofline parts = roofline(layer, cost, batch, device);
   // Products and passes over the scores take turns.
-  if (device.kernels && layer.kind == LayerKind::attention &&
-      device.kernels->choice.attention != KernelChoice::Attention::flash)
+  if (device.kernels && takes_turns(layer, *device.kernels))
     return parts.launching + parts.computing + parts.streaming;
   return parts.launching + std::max(parts.computing, parts.streaming) / efficiency;
 }

@@ -30,7 +30,8 @@ struct Site {
 double work(const Site& site, const Device& device) {
   const Roofline parts = roofline(*site.layer, *site.cost, site.batch, device);
   const Shape& product = site.data ? site.layer->input : site.layer->output;
-  const bool fills = site.weights || !is_product(site.layer->kind);
+  // The rule of devices with shares by kind of kernel has tiles of its own.
+  const bool fills = device.kernels || site.weights || !is_product(site.layer->kind);
   const double share = fills ? 1 : filled_share(product, site.batch, device);
   return std::max(parts.computing.value / share, parts.streaming.value);
 }

@@ -101,11 +101,19 @@ TEST_CASE("a convolution with a window of 1 and channels first is a product for 
   constexpr auto first = KernelChoice::Layout::nchw, last = KernelChoice::Layout::nhwc;
   const double work = 2 * 8 * 8 * 196 / 1e3, odd_work = 2 * 8 * 8 * 49 / 1e3;
   CHECK(forward("[8, 14, 14]", last) == Approx(work));
-  CHECK(forward("[8, 14, 14]", first) == Approx(work * 256 / 196));  // tiles of 64 positions
+  CHECK(forward("[8, 14, 14]", first) == Approx(work));
   CHECK(forward("[8, 7, 7]", last) == Approx(odd_work));
   CHECK(forward("[8, 7, 7]", first) == Approx(odd_work + 2 * 4 * 8 * 49 / 1e6));  // 196 bytes a row: copied
   device.kernels->channel_multiple = 0;
   CHECK(forward("[8, 14, 14]", first) == Approx(work));
+  device.multiprocessors = 1;  // the positions of each image fill tiles of their own
+  const double joined = forward("[8, 14, 14]", first);
+  device.kernels->channel_multiple = 8;
+  const Model two = behind_layer("[8, 14, 14]", "kind: convolution, filters: 8, kernel: 1");
+  CHECK(forward("[8, 14, 14]", first) == Approx(joined));
+  CHECK(seconds(two, &LayerCost::forward, device, 8) == Approx(8 * joined));
+  device.kernels->choice.layout = KernelChoice::Layout::nhwc;
+  CHECK(seconds(two, &LayerCost::forward, device, 8) < 7.5 * joined);
 }
 
 TEST_CASE("where kernels need another layout, inputs and outputs are copied and channels padded",
