@@ -13,6 +13,7 @@ struct Zero {
   int stage = 1;  ///< 1: optimizer state is partitioned, 2: gradients too, 3: parameters too
   bool overlap = true;
   int prefetch = 1;
+  bool reads_gradients = false;  ///< before the update, as loss scaling does: the host waits for them
   Seconds step_overhead;
 };
 
