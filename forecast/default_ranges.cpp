@@ -86,7 +86,8 @@ bool matters(const Scenario& scenario, const Experiment& largest, const std::str
   if (kind == kBetween) return spread.servers > 1;
   if (kind == kInside) return spread.servers == 1;
   if (kind == kSlowdown) return !is_given(scenario, "strategy.compute_slowdown");
-  if (kind == kHost) return is_given(scenario, "strategy.host_work");
+  if (kind == kHost)
+    return is_given(scenario, "strategy.host_work") || largest.device.host_operation.value > 0;
   if (kind == kKernels || kind == kShares) {
     const YamlNode* trace = find_path(scenario.document, "trace");
     return trace != nullptr && trace->text == "derived" && !is_given(scenario, "strategy.compute_factor") &&

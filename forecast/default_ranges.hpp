@@ -20,7 +20,8 @@ struct DefaultRange {
 /// messages matter with several devices; those between servers with several servers, and
 /// those inside a server with one, because the NICs are slower. The slowdown of compute
 /// and the spread of steps must not be set or swept by the scenario. The start of kernels matters with
-/// `trace: derived` and no factor on its times, host work where the scenario gives some.
+/// `trace: derived` and no factor on its times, host work where the scenario or its stack gives
+/// some.
 /// @param largest  the experiment with the most workers
 /// @throws InputError for an unknown kind or class in `uncertainty:`
 std::vector<DefaultRange> default_ranges(const Scenario& scenario, const Experiment& largest,

@@ -34,6 +34,7 @@ StepSeconds median_step(std::vector<StepSeconds> steps) {
   };
   return {.seconds = half(&StepSeconds::seconds),
           .compute = half(&StepSeconds::compute),
+          .host = half(&StepSeconds::host),
           .waiting = half(&StepSeconds::waiting),
           .loading = half(&StepSeconds::loading),
           .exposed = half(&StepSeconds::exposed),
@@ -44,6 +45,7 @@ StepSeconds mean_step(const std::vector<StepSeconds>& steps) {
   const auto over_steps = [&](double StepSeconds::*field) { return mean(column(steps, field)); };
   return {.seconds = over_steps(&StepSeconds::seconds),
           .compute = over_steps(&StepSeconds::compute),
+          .host = over_steps(&StepSeconds::host),
           .waiting = over_steps(&StepSeconds::waiting),
           .loading = over_steps(&StepSeconds::loading),
           .exposed = over_steps(&StepSeconds::exposed),
@@ -188,6 +190,7 @@ void set_times(Row& row, const std::vector<StepSeconds>& steps, StepStatistic st
   row.set("step_seconds_p10", quantile(seconds, 0.1));
   row.set("step_seconds_p90", quantile(seconds, 0.9));
   row.set("compute_seconds", step.compute);
+  row.set("host_seconds", step.host);
   // The slowest worker's compute minus the mean: for equal workers it is a rounding error of either sign.
   const bool rounding = std::abs(step.waiting) < 1e-12 * step.compute;
   row.set("waiting_seconds", rounding ? 0 : step.waiting);

@@ -164,13 +164,14 @@ std::string bottleneck(const Row& reported, const Row& simulated, const std::map
   const std::vector<std::pair<std::string, std::string>> parts{
       {"compute", "compute_seconds"},
       {"communication", "exposed_communication_seconds"},
+      {"host", "host_seconds"},
       {"stragglers", "waiting_seconds"},
       {"data loading", "data_loading_seconds"}};
   const auto most = std::max_element(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
     return reported.number(a.second) < reported.number(b.second);
   });
   double all = reported.number("unmodelled_seconds").value_or(0);
-  for (const auto& [name, column] : parts) all += *reported.number(column);
+  for (const auto& [name, column] : parts) all += reported.number(column).value_or(0);
   std::string text = fmt::format("{} ({:.0f} %)", most->first, 100 * *reported.number(most->second) / all);
   const Row* best = nullptr;
   Doubled which = Doubled::none;

@@ -57,11 +57,13 @@ struct Simulation {
   WorkerMemories memories;          ///< if not empty, the run learns and is not folded
 };
 
-/// The parts of the time of one step [s]. seconds = compute + waiting + loading + exposed.
+/// The parts of the time of one step [s]. seconds = compute + host + waiting + loading +
+/// exposed.
 struct StepSeconds {
   double seconds = 0;
   double compute = 0;        ///< mean over workers
-  double waiting = 0;        ///< how much longer the slowest worker computes than the mean
+  double host = 0;           ///< waiting for kernels that the host has not issued yet, mean over workers
+  double waiting = 0;        ///< how much longer both take on the slowest worker than on the mean
   double loading = 0;        ///< time spent waiting for input
   double exposed = 0;        ///< communication that compute does not hide, and the slow-down of compute by it
   double communication = 0;  ///< total duration of the collectives of a group, and of a worker's messages

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "models/cost/cost.hpp"
+#include "models/cost/host_operators.hpp"
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
 
@@ -169,6 +170,17 @@ std::vector<std::string> warnings(const Model& model, const Device& device, cons
   return flags;
 }
 
+/// Sets the host's times. A processor has no host.
+void set_host_times(const Model& model, const Device& device, Trace& trace) {
+  const double operation = device.host_operation.value;
+  if (operation == 0 || device.is_processor()) return;
+  const std::vector<HostOperators> operators = host_operators(model, device.choice());
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    const auto& [forward, backward, update] = operators[i];
+    trace.layers[i].host = {forward * operation, backward * operation, update * operation};
+  }
+}
+
 }  // namespace
 
 Trace derive(const Model& model, std::int64_t batch, const Device& device, const Calibration& calibration,
@@ -209,6 +221,7 @@ Trace derive(const Model& model, std::int64_t batch, const Device& device, const
                             samples(costs[i].backward_weights, &LayerTrace::backward_weights),
                             samples(costs[i].update, &LayerTrace::update)});
   }
+  set_host_times(model, device, trace);
   if (noise.captured != nullptr)
     trace.source += fmt::format(" Relative noise of trace {}.", noise.captured->name);
   return trace;

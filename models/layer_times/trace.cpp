@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -33,6 +34,19 @@ PassSamples read_pass(const YamlMap& layer, std::string_view key) {
   return pass;
 }
 
+HostSeconds read_host(const YamlMap& layer) {
+  HostSeconds host;
+  const auto value = layer.maybe("host");
+  if (!value) return host;
+  const YamlMap yaml = read_map(*value, host_keys());
+  for (const auto& [key, pass] : {std::pair{"forward", &HostSeconds::forward},
+                                  {"backward", &HostSeconds::backward},
+                                  {"update", &HostSeconds::update}}) {
+    if (const auto seconds = yaml.maybe(key)) host.*pass = seconds->number(0, 1e6);
+  }
+  return host;
+}
+
 std::string optional_text(const YamlMap& yaml, std::string_view key) {
   const auto value = yaml.maybe(key);
   return value ? value->text() : std::string();
@@ -45,7 +59,8 @@ LayerTrace read_layer_trace(const YamlValue& value) {
           .backward_data = read_pass(yaml, "backward_data"),
           .backward_weights = read_pass(yaml, "backward_weights"),
           .update = read_pass(yaml, "update"),
-          .notes = optional_text(yaml, "notes")};
+          .notes = optional_text(yaml, "notes"),
+          .host = read_host(yaml)};
 }
 
 /// All passes must have equally many samples, because entry i of each belongs to timed step i.

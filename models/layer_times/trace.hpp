@@ -17,11 +17,17 @@ struct PassSamples {
   std::vector<double> cpu_seconds;  ///< thread CPU time [s]; empty in derived traces
 };
 
+/// Time in which the host issues the kernels of each pass of a layer while the device is busy [s].
+struct HostSeconds {
+  double forward = 0, backward = 0, update = 0;
+};
+
 /// Times of all passes of one layer.
 struct LayerTrace {
   std::string name;  ///< name of the layer in the model
   PassSamples forward, backward_data, backward_weights, update;
   std::string notes = {};  ///< algorithms and workspace that the library chose
+  HostSeconds host = {};   ///< zeros: not known, or none
 };
 
 /// Times of every layer and pass in whole training steps of one model, batch and device.
@@ -77,6 +83,7 @@ void join(Trace& trace, const Trace& other);
 const Keys& trace_keys();
 const Keys& layer_trace_keys();  ///< of one layer of a trace
 const Keys& pass_keys();         ///< of one pass of a layer
+const Keys& host_keys();         ///< of a layer's times of the host
 const Keys& compression_file_keys();
 const Keys& codec_keys();
 const Keys& byte_times_keys();

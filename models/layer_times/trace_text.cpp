@@ -13,6 +13,13 @@ const Keys& pass_keys() {
   return keys;
 }
 
+const Keys& host_keys() {
+  static const Keys keys{{"forward", "number", "0 to 1e6", "0", "in the forward pass, in seconds"},
+                         {"backward", "number", "0 to 1e6", "0", "in the backward pass, in seconds"},
+                         {"update", "number", "0 to 1e6", "0", "in the optimizer's update, in seconds"}};
+  return keys;
+}
+
 const Keys& layer_trace_keys() {
   static const Keys keys{
       {"name", "text", "", "required", "name of the layer, as in the network"},
@@ -20,6 +27,7 @@ const Keys& layer_trace_keys() {
       {"backward_data", "mapping", "", "no such pass", "times of the gradient of the input", pass_keys},
       {"backward_weights", "mapping", "", "no such pass", "times of the gradient of the weights", pass_keys},
       {"update", "mapping", "", "no such pass", "times of the optimizer's update", pass_keys},
+      {"host", "mapping", "", "not known", "time in which the host issues the layer's kernels", host_keys},
       {"notes", "text", "", "empty", "algorithms that the library chose, and their workspace"}};
   return keys;
 }
@@ -134,10 +142,17 @@ std::string pass_line(const char* key, const PassSamples& pass) {
   return fmt::format("    {}: {{seconds: {}{}}}\n", key, numbers(pass.seconds), cpu);
 }
 
+std::string host_line(const HostSeconds& host) {
+  if (host.forward == 0 && host.backward == 0 && host.update == 0) return "";
+  return fmt::format("    host: {{forward: {:.6g}, backward: {:.6g}, update: {:.6g}}}\n", host.forward,
+                     host.backward, host.update);
+}
+
 std::string layer_lines(const LayerTrace& layer) {
   return fmt::format("  - name: {}\n", quoted(layer.name)) + pass_line("forward", layer.forward) +
          pass_line("backward_data", layer.backward_data) +
          pass_line("backward_weights", layer.backward_weights) + pass_line("update", layer.update) +
+         host_line(layer.host) +
          (layer.notes.empty() ? "" : fmt::format("    notes: {}\n", quoted(layer.notes)));
 }
 

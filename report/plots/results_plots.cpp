@@ -263,11 +263,10 @@ BreakdownPlot without_negative(BreakdownPlot plot) {
 }  // namespace
 
 BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep) {
-  const Parts parts{{"compute_seconds", "compute"},
-                    {"exposed_communication_seconds", "exposed communication"},
-                    {"waiting_seconds", "waiting for the slowest"},
-                    {"data_loading_seconds", "data loading"},
-                    {"unmodelled_seconds", "not modelled (median)"}};
+  const Parts parts{
+      {"compute_seconds", "compute"},           {"exposed_communication_seconds", "exposed communication"},
+      {"host_seconds", "waiting for the host"}, {"waiting_seconds", "waiting for the slowest"},
+      {"data_loading_seconds", "data loading"}, {"unmodelled_seconds", "not modelled (median)"}};
   return without_negative(stacked(results, sweep, shown_parts(results, parts, 2)));
 }
 

@@ -129,16 +129,18 @@ void multiply_slowdown(const YamlValue& factors, Plan& plan) {
     plan.compute_slowdown *= factor->number(1, 100);
 }
 
-/// Multiplies `strategy.host_work` by `factors.host_work`, where the document has both.
-void scale_host_work(YamlNode& document) {
+/// Multiplies the host's times that the document has by `factors.host_work`.
+void scale_host_times(YamlNode& document) {
   const YamlNode* factor = find_path(document, "factors.host_work");
   if (factor == nullptr) return;
   const double times = YamlValue(*factor, "factors.host_work").number(kLeastFactor, kMostFactor);
-  const YamlNode* work = find_path(document, "strategy.host_work");
-  if (work == nullptr) return;
-  YamlNode scaled = *work;
-  scaled.text = fmt::format("{:.17g} s", times * YamlValue(*work, "strategy.host_work").seconds().value);
-  assign(document, {"strategy.host_work", scaled});
+  for (const char* key : {"strategy.host_work", "strategy.host_operation"}) {
+    const YamlNode* time = find_path(document, key);
+    if (time == nullptr) continue;
+    YamlNode scaled = *time;
+    scaled.text = fmt::format("{:.17g} s", times * YamlValue(*time, key).seconds().value);
+    assign(document, {key, scaled});
+  }
 }
 
 int read_workers(const YamlMap& map, const Platform& platform) {
@@ -272,7 +274,7 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);
   const std::vector<std::string> of_stack = apply_software_stack(document, library);
-  scale_host_work(document);
+  scale_host_times(document);
   const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;
   const YamlValue model = map.at("model", "a name in models/");
@@ -280,6 +282,8 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
   if (const auto kernels = map.maybe("kernels"))
     experiment.device = read_kernels(*kernels, map.at("trace", "derived"), experiment.device);
+  if (const YamlNode* time = find_path(document, "strategy.host_operation"))
+    experiment.device.host_operation = YamlValue(*time, "strategy.host_operation").seconds();
   if (const auto factors = map.maybe("factors")) read_factors(*factors, experiment);
   if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
@@ -371,6 +375,10 @@ void note_ineffective_options(const YamlMap& map, Experiment& experiment) {
   const YamlMap strategy = map.at("strategy").any_map();
   if (const auto threads = strategy.maybe("threads"); threads && threads->integer(1) == 1)
     note_ineffective(strategy, {"serial_share"}, "with threads: 1", plan.ineffective_keys);
+  if (!plan.trace_kind.starts_with("derived"))
+    note_ineffective(strategy, {"host_operation"}, "with a captured trace", plan.ineffective_keys);
+  else if (experiment.device.is_processor())
+    note_ineffective(strategy, {"host_operation"}, "on a processor", plan.ineffective_keys);
   const auto compression = strategy.maybe("compression");
   if (!compression || compression->one_of(compression_names()) == 0)
     note_ineffective(map, {"compression_times"}, "without strategy.compression", plan.ineffective_keys);

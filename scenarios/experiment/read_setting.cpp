@@ -57,6 +57,9 @@ Trace repeated(Trace trace, const std::vector<PassCounts>& counts) {
     multiply(layer.backward_data, counts[i].backward_data);
     multiply(layer.backward_weights, counts[i].backward_weights);
     multiply(layer.update, counts[i].update);
+    layer.host.forward *= counts[i].forward;
+    layer.host.backward *= (counts[i].backward_data + counts[i].backward_weights) / 2;
+    layer.host.update *= counts[i].update;
   }
   return trace;
 }

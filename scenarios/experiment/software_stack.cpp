@@ -77,6 +77,8 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   std::vector<std::string> set;
   for (const StackValue& one : stack->values) {
     const std::string path = "strategy." + one.key;
+    // Layer times that are scaled to a measured step contain the host's.
+    if (one.key == "host_operation" && find_path(document, "strategy.compute_factor") != nullptr) continue;
     const bool known = std::ranges::find(*keys, one.key, &Key::name) != keys->end();
     if (!known || (one.without_nccl && nccl) || find_path(document, path) != nullptr) continue;
     const bool nics = one.key == "channels" && one.value.text == "nics";

@@ -120,6 +120,7 @@ Pending SimWorker::busy_for(double seconds, bool factor, Span::Kind kind, const 
   const double from = role_.training ? 0 : clock_.work_now();
   const double begin = std::max(members_.latest(), from);
   members_.add_busy_time(seconds, factor ? world_.simulation.compute_factor : 1, from);
+  if (kind == Span::Kind::pause) members_.synchronize();  // it is the host that is busy
   if (!recorded_.empty()) add_spans_at(begin, members_.latest(), kind, what);
   return busy_until(members_.latest());
 }

@@ -48,6 +48,7 @@ class SimWorker : public Worker {
   Pending start_receive(MessageTag tag, RoleId role, Array into) override;
   Pending start_load(Bytes input) override;
   Pending start_pause(Seconds duration) override;
+  void synchronize() override { members_.synchronize(); }
   void end_step() override;
   double mark(const char* phase) override;
   void record(const char* what, double value) override;

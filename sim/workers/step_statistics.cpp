@@ -49,11 +49,13 @@ void StepStatistics::add(std::size_t program, int step, const ProgramStep& repor
   ends_[program].push_back(now_());
   all_.members += report.members;
   all_.work_sum += report.work_sum;
+  all_.host_sum += report.host_sum;
   all_.loading += report.members * report.loading;
   ProgramStep& total = open_[step];
   total.members += report.members;
   total.work_sum += report.work_sum;
-  total.work_max = std::max(total.work_max, report.work_max);
+  total.host_sum += report.host_sum;
+  total.busy_max = std::max(total.busy_max, report.busy_max);
   total.loading = std::max(total.loading, report.loading);
   if (total.members < members_) return;
   close(total);
@@ -64,9 +66,10 @@ void StepStatistics::close(const ProgramStep& total) {
   StepSeconds seconds;
   seconds.seconds = now_() - last_end_;
   seconds.compute = total.work_sum / members_;
-  seconds.waiting = total.work_max - seconds.compute;
+  seconds.host = total.host_sum / members_;
+  seconds.waiting = total.busy_max - seconds.compute - seconds.host;
   seconds.loading = total.loading;
-  seconds.exposed = std::max(0.0, seconds.seconds - total.work_max - total.loading);
+  seconds.exposed = std::max(0.0, seconds.seconds - total.busy_max - total.loading);
   seconds.communication = busy_() - last_busy_;
   steps_.push_back(seconds);
   last_end_ = now_();
@@ -88,8 +91,9 @@ StepSeconds StepStatistics::steady_state(const Plan& plan) const {
   StepSeconds step;
   step.seconds = asynchronous_step_seconds(plan, ends_);
   step.compute = all_.work_sum / all_.members;
+  step.host = all_.host_sum / all_.members;
   step.loading = all_.loading / all_.members;
-  step.exposed = std::max(0.0, step.seconds - step.compute - step.loading);
+  step.exposed = std::max(0.0, step.seconds - step.compute - step.host - step.loading);
   step.communication = busy_() / all_.members;
   return step;
 }
@@ -121,7 +125,10 @@ double of(const LayerSeconds& seconds, Work pass) {
 }  // namespace
 
 ComputeTimes::ComputeTimes(const Workload& workload)
-    : median_(workload.median), sample_ranks_(workload.sample_ranks) {
+    : median_(workload.median),
+      host_(workload.host),
+      host_prefix_(prefix_sums(workload.host)),
+      sample_ranks_(workload.sample_ranks) {
   prefixes_.push_back(prefix_sums(workload.median));
   for (const auto& sample : workload.samples) prefixes_.push_back(prefix_sums(sample));
   for (std::size_t pass = 0; pass < timed_layers_.size(); ++pass) {
@@ -157,6 +164,22 @@ double ComputeTimes::seconds(Work pass, LayerRange layers, const Draw& draw) con
   return draw.factor * sum;
 }
 
+double ComputeTimes::host_seconds(Work pass, LayerRange layers) const {
+  if (host_.empty()) return 0;
+  return of(host_prefix_[static_cast<std::size_t>(layers.last)], pass) -
+         of(host_prefix_[static_cast<std::size_t>(layers.first)], pass);
+}
+
+IssuedWork ComputeTimes::issued(Work pass, LayerRange layers, const Draw& draw, double factor) const {
+  IssuedWork all;
+  for (int i = 0; i < layers.last - layers.first; ++i) {
+    const int layer = pass == Work::backward ? layers.last - 1 - i : layers.first + i;
+    const LayerRange one{layer, layer + 1};
+    all = then(all, issued_layer(factor * seconds(pass, one, draw), host_seconds(pass, one)));
+  }
+  return all;
+}
+
 MemberClocks::MemberClocks(const Simulation& simulation, const Role& role, int first, int members)
     : simulation_(simulation), first_rank_(role.rank(first)) {
   const bool one_clock = simulation.noise.is_none() || !role.training;
@@ -173,11 +196,22 @@ void MemberClocks::draw_step(int step, const MeasuredSteps& samples) {
 }
 
 void MemberClocks::compute(Work pass, LayerRange layers, const ComputeTimes& times) {
+  const double factor = simulation_.compute_factor, host = times.host_seconds(pass, layers);
   for (Member& member : members_) {
-    const double seconds = simulation_.compute_factor * times.seconds(pass, layers, member.draw);
-    member.clock += seconds;
+    const double seconds = factor * times.seconds(pass, layers, member.draw);
+    const double unhindered = member.clock + seconds;
+    double end = unhindered;
+    if (member.host + host > member.clock)  // else all is issued before the device begins
+      end = std::max(end, member.host + times.issued(pass, layers, member.draw, factor).lag);
+    member.clock = end;
+    member.host += host;
     member.work += seconds;
+    member.host_wait += end - unhindered;
   }
+}
+
+void MemberClocks::synchronize() {
+  for (Member& member : members_) member.host = std::max(member.host, member.clock);
 }
 
 void MemberClocks::add_busy_time(double seconds, double factor, double from) {
@@ -237,9 +271,11 @@ void MemberClocks::end_step(ProgramStep& step) {
   const double weight = static_cast<double>(step.members) / static_cast<double>(members_.size());
   for (Member& member : members_) {
     step.work_sum += weight * member.work;
-    step.work_max = std::max(step.work_max, member.work);
-    member.work = 0;
+    step.host_sum += weight * member.host_wait;
+    step.busy_max = std::max(step.busy_max, member.work + member.host_wait);
+    member.work = member.host_wait = 0;
   }
+  synchronize();
 }
 
 }  // namespace stepcast

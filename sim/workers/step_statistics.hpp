@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/simulation.hpp"
+#include "sim/workers/issued_work.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/plan/run_conditions.hpp"
 #include "strategies/program/worker.hpp"
@@ -60,9 +61,11 @@ Records first_records(Records records, const std::map<std::string, std::size_t>&
 
 /// One program's report of a step.
 struct ProgramStep {
-  int members = 0;                    ///< number of workers that the program stands for
-  double work_sum = 0, work_max = 0;  ///< compute of the members: sum and maximum [s]
-  double loading = 0;                 ///< time spent waiting for input [s]
+  int members = 0;      ///< number of workers that the program stands for
+  double work_sum = 0;  ///< compute of the members [s]
+  double host_sum = 0;  ///< their waits for kernels that the host had not issued [s]
+  double busy_max = 0;  ///< largest sum of both of a member [s]
+  double loading = 0;   ///< time spent waiting for input [s]
 };
 
 /// Statistics of the steps that the programs report.
@@ -106,13 +109,18 @@ class ComputeTimes {
 
   MeasuredSteps samples() const { return {prefixes_.size() - 1, sample_ranks_}; }
   double seconds(Work pass, LayerRange layers, const Draw& draw) const;
+  /// Time in which the host issues the layers' kernels. No noise acts on it.
+  double host_seconds(Work pass, LayerRange layers) const;
+  /// The layers one after another, in the order of the pass. @param factor  multiplies the device's time
+  IssuedWork issued(Work pass, LayerRange layers, const Draw& draw, double factor) const;
 
  private:
-  double drawn_seconds(Work pass, LayerRange layers, const Draw& draw) const;
-
   using Prefix = std::vector<LayerSeconds>;  ///< [i]: sums over layers 0 .. i-1
 
-  std::vector<LayerSeconds> median_;
+  double drawn_seconds(Work pass, LayerRange layers, const Draw& draw) const;
+
+  std::vector<LayerSeconds> median_, host_;
+  Prefix host_prefix_;
   std::array<std::vector<int>, 3> timed_layers_;  ///< by pass: the layers that take time, ascending
   std::vector<Prefix> prefixes_;                  ///< [0]: of the medians; [1 + i]: of measured step i
   int sample_ranks_;
@@ -134,6 +142,8 @@ class MemberClocks {
 
   void draw_step(int step, const MeasuredSteps& samples);
   void compute(Work pass, LayerRange layers, const ComputeTimes& times);
+  /// Sets the hosts' clocks that are behind to those of the devices.
+  void synchronize();
   /// Adds busy time to every clock.
   /// @param seconds  without noise [s]
   /// @param factor   multiplies `seconds`
@@ -159,7 +169,9 @@ class MemberClocks {
   struct Member {
     /// Date when it has finished all that it has started, in the coordinate of WorkClock [s].
     double clock = 0;
-    double work = 0;  ///< compute in this step [s]
+    double host = 0;       ///< date when its host has issued all of that, in the same coordinate [s]
+    double work = 0;       ///< compute in this step [s]
+    double host_wait = 0;  ///< in this step [s]
     Draw draw;
   };
 

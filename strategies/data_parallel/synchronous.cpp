@@ -72,7 +72,6 @@ Program synchronous(Worker& worker, const SynchronousRun& run) {
   for (int step = 0; step < options.steps; ++step) {
     if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
     std::vector<Pending> sums;
-    if (run.host.exists()) sums.push_back(worker.start_collective(run.host));
     for (int micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
       loads.push_back(worker.start_load(workload.input));
       co_await worker.finished(std::move(loads.front()));
@@ -107,6 +106,7 @@ Program synchronous(Worker& worker, const SynchronousRun& run) {
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));
     if (!run.quantize.empty()) co_await worker.local(run.restore);
     if (run.unpack.duration.value > 0) co_await worker.local(run.unpack);
+    if (options.reads_gradients) worker.synchronize();
     co_await worker.optimizer_step();  // 3. w
     worker.end_step();
   }
@@ -192,26 +192,29 @@ void add_bucket_copies(const Workload& workload, Plan& plan, SynchronousRun& run
   }
 }
 
-/// Adds an empty collective (a barrier) that ends when the hosts have done their work on a step: the work of
-/// one worker, times the workers of the fullest server.
-void add_host_work(const Platform& platform, Plan& plan, SynchronousRun& run) {
-  if (run.options.host_work.value == 0) return;
+/// Spreads the host work of a step, for all workers of the fullest server, over its passes by their times.
+void add_host_work(const Platform& platform, const Plan& plan, const Synchronous& options,
+                   Workload& workload) {
   std::map<int, int> workers;  // by server
   int most = 0;
   for (const int endpoint : plan.endpoints) most = std::max(most, ++workers[platform.node_of(endpoint)]);
-  Communicator hosts = communicator(platform, plan.endpoints, first_ranks(plan.workers), plan.workers);
-  Collective turns{
-      Collective::Kind::all_reduce, add(plan, std::move(hosts)), {Array::gradients, {}, {}}, nullptr};
-  turns.wait = most * run.options.host_work;
-  run.host = add(plan, std::move(turns));
+  double passes = 0;
+  for (const LayerSeconds& layer : workload.median)
+    passes += options.micro_batches * ((options.recompute ? 2 : 1) * layer.forward + layer.backward);
+  if (options.host_work.value == 0 || passes == 0) return;
+  workload.host.resize(workload.median.size());
+  for (std::size_t i = 0; i < workload.host.size(); ++i) {
+    workload.host[i].forward += most * options.host_work.value / passes * workload.median[i].forward;
+    workload.host[i].backward += most * options.host_work.value / passes * workload.median[i].backward;
+  }
 }
 
 /// Says why the plan cannot run for real, where a library's waits and copies are simulated.
 std::string simulated_only(const Plan& plan, const SynchronousRun& run) {
   if (run.unpack.duration.value > 0) return "copies of strategy.bucket_copies are simulated";
-  const auto waits = [](const Collective& one) { return one.wait.value > 0; };
-  return std::ranges::any_of(plan.collectives, waits) ? "waits of strategy.cycle and host_work are simulated"
-                                                      : "";
+  const bool waits = std::ranges::any_of(plan.collectives, [](auto& one) { return one.wait.value > 0; });
+  return waits || run.options.host_work.value > 0 ? "waits of strategy.cycle and host_work are simulated"
+                                                  : "";
 }
 
 void read_bucket_copies(const YamlMap& map, const Setting& setting, Synchronous& options) {
@@ -229,6 +232,7 @@ Synchronous synchronous_options(const YamlMap& map, const Setting& setting, cons
   options.steps = setting.steps;
   options.prefetch = setting.prefetch;
   options.step_overhead = training.step_overhead;
+  options.reads_gradients = training.mixed;
   if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
   if (const auto times = map.maybe("accumulation"))
     options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
@@ -277,7 +281,7 @@ void note_ineffective_options(const YamlMap& map, const Synchronous& options, co
 Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Workload workload,
                       Synchronous options, const CommunicationOptions& communication) {
   const int workers = static_cast<int>(endpoints.size());
-  SynchronousRun run{std::move(options), {}, {}, {}, {}, {}, {}};
+  SynchronousRun run{std::move(options), {}, {}, {}, {}, {}};
   Plan plan;
   plan.endpoints = std::move(endpoints);
   plan.workers = plan.devices = workers;
@@ -291,7 +295,7 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
     const bool summed = run.options.synchronized_batch_norm && statistics.value > 0;
     run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : CollectiveId{});
   }
-  add_host_work(platform, plan, run);
+  add_host_work(platform, plan, run.options, workload);
   plan.simulated_only = simulated_only(plan, run);
   plan.workloads.push_back(std::move(workload));
   plan.roles.push_back({"worker", RankId(0), workers, 0, true,

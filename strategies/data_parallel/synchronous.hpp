@@ -23,6 +23,7 @@ struct Synchronous {
   int micro_batches = 1;                 ///< M; their gradients are summed locally before the all-reduce
   bool overlap = true;                   ///< all-reduce during the rest of the backward pass
   bool synchronized_batch_norm = false;  ///< batch statistics over all workers, forward and backward
+  bool reads_gradients = false;          ///< before the update, as loss scaling does: the host waits for them
   bool recompute = false;        ///< activations are computed again in the backward pass (Chen et al. 2016)
   int prefetch = 1;              ///< micro-batches loaded ahead; 0: the worker waits for each load
   Seconds host_synchronization;  ///< host waits for the device before every collective; 0: stream-ordered
@@ -41,7 +42,6 @@ struct SynchronousRun {
   std::vector<LocalWork> pack;           ///< of each bucket, on the device before its sum; empty: none
   LocalWork unpack;                      ///< of all buckets, after the last sum
   std::vector<CollectiveId> statistics;  ///< of each layer with batch norm
-  CollectiveId host;                     ///< the end of the hosts' work on a step; none: no such work
 };
 
 /// Synchronous data-parallel SGD. In every step, each of N workers with the same parameters w does:

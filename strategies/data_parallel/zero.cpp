@@ -94,6 +94,7 @@ Program zero(Worker& worker, const ZeroRun& run) {
     }
     for (std::size_t i = 0; i < buckets; ++i)
       co_await receive_sums(worker, run, i, scattered[i], options.micro_batches - 1);
+    if (options.reads_gradients) worker.synchronize();
     co_await worker.optimizer_step();  // 3.
     std::vector<Pending> updated;      // 4.
     for (std::size_t i = 0; options.stage < 3 && i < buckets; ++i) start(worker, run.gathers[i], updated);
@@ -140,6 +141,7 @@ Zero zero_options(const YamlMap& map, const Setting& setting, const TrainingOpti
   options.steps = setting.steps;
   options.prefetch = setting.prefetch;
   options.step_overhead = training.step_overhead;
+  options.reads_gradients = training.mixed;
   options.stage = static_cast<int>(map.at("stage", "1, 2 or 3").integer(1, 3));
   if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
   if (const auto times = map.maybe("accumulation"))

@@ -14,6 +14,7 @@ struct Zero {
   bool overlap = true;
   bool recompute = false;  ///< activations are computed again in the backward pass (Chen et al. 2016)
   int prefetch = 1;
+  bool reads_gradients = false;  ///< before the update, as loss scaling does: the host waits for them
   Seconds step_overhead;
 };
 

@@ -293,6 +293,7 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   run.micro_batches = options.micro_batches;
   run.prefetch = setting.prefetch;
   run.step_overhead = options.training.step_overhead;
+  run.reads_gradients = options.training.mixed;
   run.exchange_overhead = options.exchange_overhead;
   run.passes = make_passes(groups.calls, layers, sums, options.halo_overlap);
   if (options.recompute) {

@@ -61,6 +61,23 @@ void append(std::vector<LayerSeconds>& into, const SegmentSeconds& segments, dou
     into.push_back({segments.forward[i], segments.backward[i], i == 0 ? update : 0});
 }
 
+/// Divides the host's times of the layers among their segments, in proportion to the device's times.
+std::vector<LayerSeconds> divided_host(const std::vector<LayerSeconds>& layers,
+                                       const std::vector<LayerSeconds>& segments) {
+  std::vector<LayerSeconds> host;
+  for (std::size_t i = 0; i < kSegmentsPerLayer * layers.size(); ++i) {
+    const std::size_t layer = i / kSegmentsPerLayer, first = kSegmentsPerLayer * layer;
+    const auto divide = [&](double LayerSeconds::*pass) {
+      double all = 0;
+      for (std::size_t k = first; k < first + kSegmentsPerLayer; ++k) all += segments[k].*pass;
+      return layers[layer].*pass * (all > 0 ? segments[i].*pass / all : i == first ? 1 : 0);
+    };
+    host.push_back(
+        {divide(&LayerSeconds::forward), divide(&LayerSeconds::backward), divide(&LayerSeconds::update)});
+  }
+  return host;
+}
+
 double at(const PassSamples& pass, std::size_t i) {
   return pass.seconds.empty() ? 0 : pass.seconds[i % pass.seconds.size()];
 }
@@ -152,6 +169,7 @@ Workload segmented_workload(const Trace& times, const std::vector<LayerCost>& co
                                      at(layer.backward_weights, sample), at(layer.update, sample)});
     }
   }
+  workload.host = divided_host(host_times(times), workload.median);
   workload.statistics.resize(workload.median.size());
   return workload;
 }
@@ -207,6 +225,7 @@ Program sharded(Worker& worker, const Sharded& options) {
     }
     for (const CollectiveId sum : options.sums) sums.push_back(worker.start_collective(sum));
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));
+    if (options.reads_gradients) worker.synchronize();
     co_await worker.optimizer_step();  // 3.
     worker.mark("compute");
     worker.record("step", 1);

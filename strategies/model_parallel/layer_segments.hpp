@@ -76,6 +76,7 @@ struct Sharded {
   int steps = 1;
   int micro_batches = 1;
   int prefetch = 1;
+  bool reads_gradients = false;  ///< before the update, as loss scaling does: the host waits for them
   Seconds step_overhead;
   Seconds exchange_overhead;  ///< device time of every exchange in a pass, such as launches
   PassSegments passes;

@@ -35,6 +35,8 @@ const Keys& training_keys() {
        "software stack, whose values hold for keys that the scenario does not give"},
       {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies all layer times"},
       {"step_overhead", "time", ">= 0", "0 s", "time of a step outside the layers, such as input work"},
+      {"host_operation", "time", ">= 0", "0 s",
+       "with `trace: derived`: time in which the host issues one operator of the framework to a GPU"},
       {"precision", "name", "f32, mixed", "f32",
        "mixed: gradients and activations have 2 bytes in messages and in memory"},
       {"threads", "integer", "1 to 4096", "1", "threads of a device, for a trace of one thread"},
@@ -50,6 +52,7 @@ TrainingOptions read_training_options(const YamlMap& map) {
   if (const auto stack = map.maybe("like")) stack->text();  // the scenario's reader has set its values
   if (const auto factor = map.maybe("compute_factor")) options.compute_factor = factor->number(1e-6, 1e6);
   options.compute_factor *= threads_factor(map);
+  if (const auto time = map.maybe("host_operation")) time->seconds();  // likewise: derived times contain it
   if (const auto overhead = map.maybe("step_overhead")) options.step_overhead = overhead->seconds();
   if (const auto precision = map.maybe("precision")) options.mixed = precision->one_of({"f32", "mixed"}) == 1;
   if (const auto value = map.maybe("compute_slowdown")) options.compute_slowdown = value->number(1, 100);
@@ -80,6 +83,7 @@ TimedWorkload make_workload(const Model& model, LayerTimes times, double compute
   for (auto& sample : times.samples) scale(sample, compute_factor);
   workload.median = std::move(times.median);
   workload.samples = std::move(times.samples);
+  workload.host = std::move(times.host);
   workload.sample_ranks = times.ranks;
   workload.update_arrays = times.update_arrays;
   return {std::move(workload), {std::move(times.kind), std::move(times.flags)}};

@@ -140,6 +140,7 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
     for (const PipelineAction& action : options.actions) {
       const PipelineChunk& chunk = options.chunks[static_cast<std::size_t>(action.chunk)];
       co_await receive_input(worker, chunk, action, loads);
+      if (chunk.previous.exists() || chunk.next.exists()) worker.synchronize();  // 1. and 3.
       const bool last = action.micro_batch + 1 == options.micro_batches;
       if (action.pass == Work::backward && options.recompute) {
         const PassRun again{Work::forward, options.exchange_overhead, false};
@@ -152,6 +153,7 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
     for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.sums, sums);  // 4.
     for (Pending& message : sent) co_await worker.finished(std::move(message));
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));
+    if (options.reads_gradients) worker.synchronize();
     for (const PipelineChunk& chunk : options.chunks)  // 5.
       co_await worker.finished(worker.start_compute(Work::update, chunk.segments));
     for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.gathers, gathered);  // 6.
@@ -230,6 +232,7 @@ PipelineStage make_stage(const Setting& setting, const PipelineOptions& options,
   stage.step_overhead = options.group.training.step_overhead;
   stage.exchange_overhead = options.group.exchange_overhead;
   stage.recompute = options.group.recompute;
+  stage.reads_gradients = options.group.training.mixed;
   stage.sum_every_micro_batch = options.zero == 2;
   stage.actions =
       pipeline_schedule(options.order, number, options.stages, options.group.micro_batches, options.chunks);

@@ -47,6 +47,7 @@ struct PipelineStage {
   std::vector<PipelineChunk> chunks;
   bool sum_every_micro_batch = false;  ///< gradients are scattered after every micro-batch (ZeRO 2)
   bool recompute = false;              ///< the forward pass is computed again before the backward pass
+  bool reads_gradients = false;        ///< before the update, as loss scaling does: the host waits for them
   int prefetch = 1;
   Seconds step_overhead, exchange_overhead;
 };
@@ -60,7 +61,8 @@ int chunk_of_tag(MessageTag tag);
 ///   1. receives the activations of the layers before (forward) or the error signals of the layers after
 ///      (backward); the first stage loads input
 ///   2. computes the pass; backward with `recompute`: after the forward pass
-///   3. sends activations to the next stage, or error signals to the previous one
+///   3. sends activations to the next stage, or error signals to the previous one. The host waits for the
+///      device before it issues the next pass (Megatron-LM: torch.cuda.synchronize after batch_isend_irecv)
 ///
 /// and after the last action:
 ///

@@ -41,6 +41,7 @@ LayerTimes times_of(const Trace& trace) {
   times.ranks = trace.ranks;
   times.update_arrays = trace.update_arrays;
   for (const LayerTrace& layer : trace.layers) times.median.push_back(median_of(layer));
+  times.host = host_times(trace);
   for (std::size_t i = 0; i < samples_in(trace); ++i) {
     times.samples.emplace_back();
     for (const LayerTrace& layer : trace.layers) times.samples.back().push_back(sample_of(layer, i));
@@ -71,6 +72,16 @@ std::vector<std::string> unlike_devices(const std::vector<const Trace*>& traces)
 }
 
 }  // namespace
+
+std::vector<LayerSeconds> host_times(const Trace& trace) {
+  std::vector<LayerSeconds> times;
+  bool any = false;
+  for (const LayerTrace& layer : trace.layers) {
+    times.push_back({layer.host.forward, layer.host.backward, layer.host.update});
+    any = any || layer.host.forward > 0 || layer.host.backward > 0 || layer.host.update > 0;
+  }
+  return any ? times : std::vector<LayerSeconds>{};
+}
 
 LayerTimes layer_times(const Model& model, std::vector<const Trace*> traces, std::int64_t batch) {
   for (const Trace* trace : traces) check_fits(*trace, model);

@@ -28,6 +28,7 @@ struct LayerTimes {
   std::vector<std::string> flags;
   int ranks = 1;             ///< ranks of the samples: equally many of each, one rank after the other
   double update_arrays = 5;  ///< see Trace::update_arrays
+  std::vector<LayerSeconds> host = {};  ///< see Workload::host
 };
 
 /// Times for `batch` samples: a trace of that batch; else between two traces of smaller and larger batches,
@@ -35,6 +36,9 @@ struct LayerTimes {
 /// batch (the update does not depend on it).
 /// @param traces  at least one, all of this model
 LayerTimes layer_times(const Model& model, std::vector<const Trace*> traces, std::int64_t batch);
+
+/// The times of the host in a trace, for Workload::host; empty where it takes none.
+std::vector<LayerSeconds> host_times(const Trace& trace);
 
 /// Time that a device takes to compress gradients.
 struct CompressionTimes {

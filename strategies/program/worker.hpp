@@ -66,6 +66,7 @@ struct Bucket {
 struct Workload {
   std::vector<std::string> layer_names;
   std::vector<LayerSeconds> median;  ///< one entry per layer
+  std::vector<LayerSeconds> host;    ///< in which the host issues the passes; empty: it takes no time
   std::vector<std::vector<LayerSeconds>>
       samples;                    ///< measured steps: [sample][layer]; empty: no jitter to draw from
   int sample_ranks = 1;           ///< ranks measured together: samples of the first rank, then of the next
@@ -109,6 +110,9 @@ class Worker : private Waiter {
   /// Keeps the device idle for `duration`, such as for input work or an optimizer on the host.
   virtual Pending start_pause(Seconds duration) = 0;
 
+  /// Makes the host wait until the device has done all that was issued, as when a program reads a loss. The
+  /// end of a step does the same. Where the host is the device, it is always so.
+  virtual void synchronize() {}
   virtual void end_step() = 0;
   /// Records the time since the last mark of this program, or since its start, under a name. @returns it [s]
   virtual double mark(const char* phase) = 0;

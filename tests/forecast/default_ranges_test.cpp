@@ -101,13 +101,13 @@ TEST_CASE("factors multiply the start of kernels and the work of the host", "[fo
   const Device doubled = with("factors.kernel_start=2").device;
   CHECK(doubled.kernel_gap().value == 2 * plain.kernel_gap().value);
   CHECK(doubled.launch_overhead.value == 2 * plain.launch_overhead.value);
-  const auto waits = [](const Experiment& one) {
-    double most = 0;
-    for (const Collective& collective : one.plan.collectives) most = std::max(most, collective.wait.value);
-    return most;
+  const auto host = [](const Experiment& one) {
+    double sum = 0;
+    for (const LayerSeconds& layer : one.plan.workloads.front().host) sum += layer.forward + layer.backward;
+    return sum;
   };
-  CHECK(waits(with("factors.host_work=1")) == Approx(8e-3));  // eight workers a server
-  CHECK(waits(with("factors.host_work=2")) == Approx(16e-3));
+  CHECK(host(with("factors.host_work=1")) == Approx(8e-3));  // eight workers a server
+  CHECK(host(with("factors.host_work=2")) == Approx(16e-3));
 }
 
 TEST_CASE("factors multiply the links and overheads of the platform", "[forecast]") {

@@ -200,3 +200,15 @@ TEST_CASE("convolutions on a device that was calibrated on dense networks are fl
   CHECK(derive(shipped_model("resnet50"), 32, device, calibration, {}).flags ==
         std::vector<std::string>{"convolutions extrapolated: the efficiency was fitted on dense networks"});
 }
+
+TEST_CASE("the host's times of a derived trace are operators times the time of one", "[models]") {
+  Device device = round_device();
+  CHECK(derive(two_layers(), 1, device, perfect(), {}).layers[0].host.forward == 0);
+  device.host_operation = {1e-5};
+  const Trace trace = derive(two_layers(), 1, device, perfect(), {});
+  CHECK(trace.layers[0].host.forward == Approx(1e-5));
+  CHECK(trace.layers[0].host.backward == Approx(2e-5));  // the product, and what is done with its gradient
+  CHECK(trace.layers[0].host.update == Approx(1e-5));
+  device.launch_overhead = {};  // a processor
+  CHECK(derive(two_layers(), 1, device, perfect(), {}).layers[0].host.forward == 0);
+}

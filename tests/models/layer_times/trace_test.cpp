@@ -27,8 +27,9 @@ Trace small_trace() {
   trace.flags = {"noisy: 3 %", "#2"};
   trace.step_seconds = {0.0125, 1.5e-7};
   trace.step_cpu_seconds = {0.0125, 2};
-  trace.layers = {{"a", {{3, 1, 2}, {3, 1, 2}}, {}, {{0.5, 0.25, 0.125}, {}}, {{1e-9, 2e-9, 3e-9}, {}}},
-                  {"b: c", {{4, 4, 4}, {}}, {}, {}, {}}};
+  trace.layers = {
+      {"a", {{3, 1, 2}, {3, 1, 2}}, {}, {{0.5, 0.25, 0.125}, {}}, {{1e-9, 2e-9, 3e-9}, {}}},
+      {"b: c", {{4, 4, 4}, {}}, {}, {}, {}, "", {.forward = 2e-3, .backward = 3e-3, .update = 0}}};
   return trace;
 }
 

@@ -31,6 +31,22 @@ TEST_CASE("a stack sets what the scenario does not give", "[scenarios]") {
   CHECK(buckets_of(with_strategy("kind: synchronous, like: megatron")).size() == 1);
 }
 
+TEST_CASE("a stack of PyTorch brings the time of its host, unless layer times are scaled to a measured step",
+          "[scenarios]") {
+  const auto host = [](const std::string& strategy) {
+    return shipped_experiment("resnet50-ethernet-cpu", {"trace=derived", "platform=dgx1v", "workers=8",
+                                                        "strategy={kind: synchronous" + strategy + "}"})
+        .plan.workloads.front()
+        .host;
+  };
+  CHECK(host("").empty());
+  const auto of_stack = host(", like: pytorch-ddp");
+  REQUIRE_FALSE(of_stack.empty());
+  CHECK(of_stack.front().forward == Approx(35e-6));  // a convolution
+  CHECK(host(", like: pytorch-ddp, host_operation: 1 ms").front().forward == Approx(1e-3));
+  CHECK(host(", like: pytorch-ddp, compute_factor: 1").empty());
+}
+
 TEST_CASE("keys that a stack sets are not among those that have no effect", "[scenarios]") {
   CHECK(with_strategy("kind: synchronous, like: megatron").plan.ineffective_keys.empty());
   const Experiment given = with_strategy("kind: synchronous, like: megatron, compute_slowdown: 1.1");

@@ -244,7 +244,7 @@ TEST_CASE("host work that a server's workers share bounds the step, beside the d
   };
   CHECK(step(0.050, 1) == exactly(kFixed));
   CHECK(step(0.500, 1) == exactly(0.500 + kUpdate));
-  CHECK(step(0.500, 6) == exactly(0.500 + kUpdate));  // one worker a server
+  CHECK(step(0.500, 6) == exactly(0.500 + ring_seconds(6) + kUpdate));  // one worker a server
 }
 
 }  // namespace stepcast::synchronous_time_test

@@ -1,0 +1,53 @@
+#include "models/cost/host_operators.hpp"
+
+#include <algorithm>
+
+#include "models/cost/cost.hpp"
+#include "models/network/layer.hpp"
+
+namespace stepcast {
+namespace {
+
+void add_attention(const Layer& layer, const KernelChoice& choice, HostOperators& operators) {
+  if (choice.attention == KernelChoice::Attention::flash) {
+    operators.backward += 1;
+    return;
+  }
+  const int separate = choice.attention == KernelChoice::Attention::eager ? 2 : 0;  // scale and mask
+  const int dropout = layer.coefficient > 0 ? 1 : 0;
+  operators.forward += 1 + separate + dropout;
+  operators.backward += 3 + separate + dropout;
+}
+
+void add_gelu(const KernelChoice& choice, HostOperators& operators) {
+  if (choice.gelu == KernelChoice::Gelu::fused) return;
+  const bool tanh = choice.gelu == KernelChoice::Gelu::eager;
+  operators.forward += (tanh ? 8 : 5) - 1;
+  operators.backward += (tanh ? 12 : 9) - 1;
+}
+
+HostOperators operators_of(const Layer& layer, const LayerCost& cost, const KernelChoice& choice) {
+  const int tensors =
+      static_cast<int>(std::ranges::count(layer.parameters, true, &ParameterTensor::trainable));
+  HostOperators operators{cost.forward.kernels, cost.backward_data.kernels + cost.backward_weights.kernels,
+                          cost.update.kernels};
+  if (layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru)
+    operators.forward = operators.backward = 1;
+  if (cost.backward_weights.bias > 0) operators.backward += 1;
+  operators.backward += tensors;
+  if (layer.kind == LayerKind::attention) add_attention(layer, choice, operators);
+  if (layer.kind == LayerKind::gelu) add_gelu(choice, operators);
+  return operators;
+}
+
+}  // namespace
+
+std::vector<HostOperators> host_operators(const Model& model, const KernelChoice& choice) {
+  const std::vector<LayerCost> costs = layer_costs(model, choice);
+  std::vector<HostOperators> operators;
+  for (std::size_t i = 0; i < costs.size(); ++i)
+    operators.push_back(operators_of(model.layers[i], costs[i], choice));
+  return operators;
+}
+
+}  // namespace stepcast
