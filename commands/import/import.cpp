@@ -20,6 +20,7 @@ namespace {
 
 struct ImportOptions {
   std::string profile, model, write_model, parameters, output, device, source;
+  std::vector<std::string> sizes;
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
 };
@@ -182,9 +183,10 @@ bool is_network_config(const std::filesystem::path& file) {
 void import_file(const ImportOptions& options) {
   if (std::filesystem::path(options.profile).extension() == ".onnx") {
     if (options.sequence > 0 || !options.model.empty() || !options.write_model.empty())
-      throw InputError("--output: the only option that is valid with an ONNX graph");
-    return import_onnx(options.profile, options.output);
+      throw InputError("--output, --size: the only options that are valid with an ONNX graph");
+    return import_onnx(options.profile, options.sizes, options.output);
   }
+  if (!options.sizes.empty()) throw InputError("--size: only valid with an ONNX graph");
   if (is_network_config(options.profile))
     return import_network(options.profile, options.sequence, options.output);
   if (options.sequence > 0) throw InputError("--sequence: only valid with the configuration of a network");
@@ -241,6 +243,11 @@ void add_import(Command app) {
       .add_option("--sequence", options->sequence,
                   "Tokens of a sample of a language model. Default: as many as the configuration allows.")
       .range(1, 10'000'000);
+  command
+      .add_option("--size", options->sizes,
+                  "A size that an ONNX graph leaves free, by its name there or as INPUT:INDEX.")
+      .type_name("NAME=N")
+      .one_value();
   command.footer("Example: stepcast import profile.json.gz --model resnet50 -o my-trace.yaml");
   command.callback_with_file([options] { import_file(*options); }, options->output, "imported");
 }

@@ -10,7 +10,10 @@
 #include "models/network/model.hpp"
 #ifdef STEPCAST_HAS_ONNX
 #include <fstream>
+#include <map>
+#include <optional>
 
+#include "core/text.hpp"
 #include "models/onnx/network_text.hpp"
 #endif
 
@@ -45,14 +48,25 @@ void import_network(const std::filesystem::path& config, std::int64_t sequence,
 }
 
 #ifdef STEPCAST_HAS_ONNX
-void import_onnx(const std::filesystem::path& graph, const std::filesystem::path& output) {
+void import_onnx(const std::filesystem::path& graph, const std::vector<std::string>& sizes,
+                 const std::filesystem::path& output) {
   check_extension(output);
+  std::map<std::string, std::int64_t> by_name;
+  for (const std::string& one : sizes) {
+    const std::size_t equals = one.rfind('=');
+    const auto size = equals == std::string::npos ? std::nullopt : parse_integer(one.substr(equals + 1));
+    if (!size || *size < 1 || *size > 1'000'000'000)
+      throw InputError(
+          fmt::format("--size: expected NAME=N with N from 1 to 1e9, got \"{}\"", printable(one)));
+    by_name[one.substr(0, equals)] = *size;
+  }
   std::ifstream stream(graph, std::ios::binary);
   if (!stream) throw InputError(fmt::format("{}: cannot read this file", graph.string()));
-  write_network(onnx_network_text(stream, graph.string(), output.stem().string()), output);
+  write_network(onnx_network_text(stream, graph.string(), output.stem().string(), by_name), output);
 }
 #else
-void import_onnx(const std::filesystem::path& graph, const std::filesystem::path&) {
+void import_onnx(const std::filesystem::path& graph, const std::vector<std::string>&,
+                 const std::filesystem::path&) {
   throw InputError(fmt::format(
       "{}: stepcast was built without ONNX; install libonnx-dev and libprotobuf-dev, and build again",
       graph.string()));

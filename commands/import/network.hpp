@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace stepcast {
 
@@ -13,7 +15,9 @@ void import_network(const std::filesystem::path& config, std::int64_t sequence,
                     const std::filesystem::path& output);
 
 /// Writes the network file of an ONNX graph, and prints the network's totals.
+/// @param sizes  of inputs that the graph leaves free, each as NAME=N
 /// @throws InputError if the graph cannot be read, or if stepcast was built without ONNX
-void import_onnx(const std::filesystem::path& graph, const std::filesystem::path& output);
+void import_onnx(const std::filesystem::path& graph, const std::vector<std::string>& sizes,
+                 const std::filesystem::path& output);
 
 }  // namespace stepcast

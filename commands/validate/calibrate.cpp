@@ -127,6 +127,20 @@ void calibrate_from(const CalibrateOptions& options, bool ranks_given) {
 
 }  // namespace
 
+void add_benchmark_options(const Command& command, CalibrateOptions& options, const Option& cluster,
+                           const Option& transport) {
+  command
+      .add_option("--from", options.from,
+                  "Output of nccl-tests or of the OSU micro-benchmarks to read instead of measuring.")
+      .type_name("FILE")
+      .excludes(cluster)
+      .excludes(transport);
+  command
+      .add_option("--collective", options.collective,
+                  "With --from: collective of a table of nccl-tests that does not name it.")
+      .one_of({"all_reduce", "all_gather", "reduce_scatter", "sendrecv"});
+}
+
 void add_calibrate(Command app) {
   const Command command = app.add_subcommand(
       "calibrate",
@@ -147,16 +161,7 @@ void add_calibrate(Command app) {
   const Option transport = command.add_option("--transport", options->transport, kTransportHelp)
                                .one_of(transport_names())
                                .show_default();
-  command
-      .add_option("--from", options->from,
-                  "Output of nccl-tests or of the OSU micro-benchmarks to read instead of measuring.")
-      .type_name("FILE")
-      .excludes(cluster)
-      .excludes(transport);
-  command
-      .add_option("--collective", options->collective,
-                  "With --from: collective of a table of nccl-tests that does not name it.")
-      .one_of({"all_reduce", "all_gather", "reduce_scatter", "sendrecv"});
+  add_benchmark_options(command, *options, cluster, transport);
   command
       .add_option(
           "-o,--output", options->output,

@@ -124,8 +124,10 @@ void add_scores(OnnxWriter& writer, const OnnxNode& node) {
 void add_weight(OnnxWriter& writer, const OnnxNode& node, int weight) {
   const std::string& other = node.input(1 - weight);
   if (const auto product = writer.without_bias.find(other); product != writer.without_bias.end()) {
-    take_parameter(writer, node, weight, 1);
     WrittenLayer& layer = writer.layers[product->second];
+    const bool convolution = layer.keys.starts_with("kind: convolution");
+    take_bias(writer, node, weight, convolution ? layer.output.front() : layer.output.back(),
+              convolution ? layer.output.size() - 1 : 0);
     layer.keys.resize(layer.keys.rfind(", bias"));
     writer.values[node.output(0)] = value_of(writer, node, 1 - weight);
     return;
@@ -160,7 +162,9 @@ void add_with_fixed(OnnxWriter& writer, const OnnxNode& node, int fixed) {
   if (value.form == Form::curve || value.form == Form::deviation)
     return set_form(writer, node, value, value.form);
   if (value.form != Form::layer) refuse_form(writer, node);
-  if (type == "Add" && !is_scalar(writer, node, fixed)) return add_weight(writer, node, fixed);
+  const bool bias = writer.without_bias.contains(node.input(1 - fixed)) &&
+                    !fixed_value(writer, node, fixed)->initializer.empty();
+  if (type == "Add" && (bias || !is_scalar(writer, node, fixed))) return add_weight(writer, node, fixed);
   const auto norm = writer.without_scale.find(node.input(1 - fixed));
   if (type == "Mul" && norm != writer.without_scale.end()) {
     take_parameter(writer, node, fixed, 1);

@@ -65,6 +65,8 @@ void check_strides(const OnnxGraph& graph, const onnx::NodeProto& node) {
 void check_nodes(OnnxGraph& graph, bool (*is_known)(const std::string&)) {
   for (const onnx::NodeProto& node : graph.model.graph().node()) {
     const bool own_domain = node.domain().empty() || node.domain() == "ai.onnx";
+    if (node.op_type().find("uantize") != std::string::npos || node.op_type().starts_with("QLinear"))
+      refuse_node(graph, node, "belongs to a quantized network; export the network in floating point");
     if (!own_domain || !is_known(node.op_type()))
       refuse_node(graph, node, "has no kind of layer in stepcast");
     check_strides(graph, node);
@@ -86,29 +88,66 @@ void check_limits(OnnxGraph& graph) {
     refuse(graph,
            fmt::format("expected at most {} initializers, got {}", kMostConstants, proto.initializer_size()));
   if (proto.sparse_initializer_size() > 0) refuse(graph, "sparse initializers are not supported");
-  if (graph.model.functions_size() > 0) refuse(graph, "functions of the model are not supported");
+  if (graph.model.functions_size() > 0)
+    refuse(graph,
+           "functions of the model are not supported; export with torch.onnx.export(..., dynamo=False)");
 }
 
-/// Gives a free batch its stand-in. @returns the batch with which shapes are inferred
-std::int64_t fix_batch(OnnxGraph& graph) {
-  onnx::ValueInfoProto* input = nullptr;
+/// Gives the free sizes of an input those that the user names, and a free batch its stand-in.
+void fix_sizes(OnnxGraph& graph, onnx::ValueInfoProto& input, const OnnxSizes& sizes,
+               std::set<std::string>& used) {
+  auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
+  if (shape->dim_size() < 2 || shape->dim_size() > 5)
+    refuse(graph, fmt::format("input {}: expected a batch and 1 to 4 sizes", printable(input.name())));
+  for (int i = 0; i < shape->dim_size(); ++i) {
+    if (shape->dim(i).dim_value() >= 1) continue;
+    const std::string place = fmt::format("{}:{}", input.name(), i);
+    const std::string name = shape->dim(i).dim_param().empty() ? place : shape->dim(i).dim_param();
+    const auto given = sizes.contains(name) ? sizes.find(name) : sizes.find(place);
+    if (given != sizes.end()) {
+      shape->mutable_dim(i)->set_dim_value(given->second);
+      used.insert(given->first);
+    } else if (i == 0) {
+      shape->mutable_dim(0)->set_dim_value(kFreeBatch);
+    } else {
+      refuse(graph, fmt::format("input {}: size {} is not fixed; give --size {}=N", printable(input.name()),
+                                i, printable(name)));
+    }
+  }
+}
+
+/// Sorts the inputs: the network's own, further ones of the same integers, and masks.
+/// @returns the batch with which shapes are inferred
+std::int64_t read_inputs(OnnxGraph& graph, const OnnxSizes& sizes) {
+  const onnx::ValueInfoProto* first = nullptr;
+  std::set<std::string> used;
   for (onnx::ValueInfoProto& one : *graph.model.mutable_graph()->mutable_input()) {
     if (graph.constants.count(one.name()) > 0) continue;
-    if (input != nullptr) refuse(graph, "expected one input besides initializers, got several");
-    input = &one;
+    fix_sizes(graph, one, sizes, used);
+    const bool mask = one.name().find("mask") != std::string::npos;
+    if (mask) {
+      graph.masks.push_back(one.name());
+    } else if (first == nullptr) {
+      first = &one;
+    } else {
+      const auto& type = one.type().tensor_type();
+      const bool ids =
+          type.elem_type() == onnx::TensorProto::INT64 || type.elem_type() == onnx::TensorProto::INT32;
+      if (!ids || one.type().SerializeAsString() != first->type().SerializeAsString())
+        refuse(graph,
+               fmt::format("input {}: expected one input besides initializers, masks (*mask*) and further "
+                           "integers of the same shape",
+                           printable(one.name())));
+      graph.more_ids.push_back(one.name());
+    }
   }
-  if (input == nullptr) refuse(graph, "expected one input besides initializers, got none");
-  graph.input = input->name();
-  auto* shape = input->mutable_type()->mutable_tensor_type()->mutable_shape();
-  if (shape->dim_size() < 2 || shape->dim_size() > 5)
-    refuse(graph, fmt::format("input {}: expected a batch and 1 to 4 sizes", printable(graph.input)));
-  for (int i = 1; i < shape->dim_size(); ++i) {
-    if (shape->dim(i).dim_value() < 1)
-      refuse(graph, fmt::format("input {}: size {} is not fixed; only the first size, the batch, may be free",
-                                printable(graph.input), i));
+  if (first == nullptr) refuse(graph, "expected one input besides initializers, got none");
+  for (const auto& [name, size] : sizes) {
+    if (!used.contains(name))
+      refuse(graph, fmt::format("--size {}: no input has a free size of this name", printable(name)));
   }
-  if (shape->dim(0).dim_value() < 1) shape->mutable_dim(0)->set_dim_value(kFreeBatch);
-  return shape->dim(0).dim_value();
+  graph.input = first->name();
+  return first->type().tensor_type().shape().dim(0).dim_value();
 }
 
 void add_shape(const std::string& name, const onnx::TypeProto& type, OnnxGraph& graph) {
@@ -194,14 +233,14 @@ void infer_node(const std::unordered_map<std::string, int>& versions, const onnx
   }
 }
 
-void infer_shapes(OnnxGraph& graph) {
-  graph.batch = fix_batch(graph);
-  const auto& inputs = graph.model.graph().input();
-  const onnx::TypeProto input = std::find_if(inputs.begin(), inputs.end(), [&](const auto& one) {
-                                  return one.name() == graph.input;
-                                })->type();
-  Types types{{graph.input, input}};
-  add_shape(graph.input, input, graph);
+void infer_shapes(OnnxGraph& graph, const OnnxSizes& sizes) {
+  graph.batch = read_inputs(graph, sizes);
+  Types types;
+  for (const auto& input : graph.model.graph().input()) {
+    if (graph.constants.count(input.name()) > 0) continue;
+    types[input.name()] = input.type();
+    add_shape(input.name(), input.type(), graph);
+  }
   std::unordered_map<std::string, int> versions;
   for (const auto& operators : graph.model.opset_import())
     versions[operators.domain()] = static_cast<int>(operators.version());
@@ -220,8 +259,8 @@ void refuse_node(const OnnxGraph& graph, const onnx::NodeProto& node, const std:
       fmt::format("{}: node {} ({}): {}", graph.file, printable(name), printable(node.op_type()), reason));
 }
 
-OnnxGraph read_onnx_graph(std::istream& bytes, const std::string& file,
-                          bool (*is_known)(const std::string&)) {
+OnnxGraph read_onnx_graph(std::istream& bytes, const std::string& file, bool (*is_known)(const std::string&),
+                          const OnnxSizes& sizes) {
   OnnxGraph graph;
   graph.file = file;
   parse(bytes, graph);
@@ -230,7 +269,7 @@ OnnxGraph read_onnx_graph(std::istream& bytes, const std::string& file,
     add_constant(tensor.name(), tensor, graph);
   check_nodes(graph, is_known);
   for (const auto& output : graph.model.graph().output()) ++graph.uses[output.name()];
-  infer_shapes(graph);
+  infer_shapes(graph, sizes);
   return graph;
 }
 

@@ -26,6 +26,8 @@ struct OnnxNumbers {
   std::vector<std::int64_t> values = {};
 };
 
+using OnnxSizes = std::map<std::string, std::int64_t>;
+
 /// A graph of ONNX with the shapes that ONNX's own inference finds. The batch is the first size of every
 /// activation.
 struct OnnxGraph {
@@ -37,7 +39,9 @@ struct OnnxGraph {
   std::map<std::string, Shape> whole_shapes;  ///< of all values, with the batch
   std::int64_t batch = 1;                     ///< with which shapes were inferred
   std::map<std::string, int> uses;            ///< how many nodes and graph outputs read a value
-  std::string input;                          ///< the only input that is not an initializer
+  std::string input;                          ///< the first input that is not an initializer
+  std::vector<std::string> more_ids;          ///< further inputs of the same integers, such as token types
+  std::vector<std::string> masks;             ///< further inputs that only hide values of attention
 };
 
 /// The values of a tensor of at most 64 64-bit integers in one dimension or none; nothing if it is none.
@@ -53,9 +57,10 @@ std::optional<OnnxNumbers> folded(const OnnxGraph& graph, const onnx::NodeProto&
 /// Reads a graph, checks its limits and infers its shapes. Nothing outside the stream is read.
 /// @param is_known  whether an operator has a layer; a node of any other is refused before shapes are
 /// inferred
-/// @throws InputError for damaged bytes, external data, several inputs and graphs beyond a limit
+/// @param sizes  of an input that the graph leaves free, by their name there or by "INPUT:INDEX"
+/// @throws InputError for damaged bytes, external data, inputs that differ in kind, and graphs beyond a limit
 OnnxGraph read_onnx_graph(std::istream& bytes, const std::string& file,
-                          bool (*is_known)(const std::string& operator_type));
+                          bool (*is_known)(const std::string& operator_type), const OnnxSizes& sizes = {});
 
 using OnnxNode = onnx::NodeProto;
 
@@ -131,6 +136,11 @@ bool is_scalar(const OnnxWriter& writer, const OnnxNode& node, int index);
 
 /// Takes an input of the node as a trained parameter. @returns its shape, turned if it was transposed
 Shape take_parameter(OnnxWriter& writer, const OnnxNode& node, int index, std::size_t dimensions);
+
+/// Takes an input of the node as a bias of `units` elements, which may have further sizes of 1.
+/// @param after  sizes behind that of the units
+void take_bias(OnnxWriter& writer, const OnnxNode& node, int index, std::int64_t units,
+               std::size_t after = 0);
 
 /// The inferred shape of a value, batch left out. @throws InputError if ONNX does not find it
 const Shape& shape_of(const OnnxWriter& writer, const OnnxNode& node, const std::string& value);

@@ -91,19 +91,21 @@ void add_convolution(OnnxWriter& writer, const OnnxNode& node) {
       input[0] % groups != 0)
     refuse_node(writer.graph, node, "its filters do not fit the input and the number of groups");
   const bool bias = has_input(node, 2);
-  if (bias) take_parameter(writer, node, 2, 1);
+  if (bias) take_bias(writer, node, 2, weight[0]);
   add_layer(writer, node,
             fmt::format("kind: convolution, filters: {}, {}{}{}", weight[0],
-                        window_keys(writer, node, {weight.begin() + 2, weight.end()}), bias_key(bias),
-                        groups > 1 ? fmt::format(", groups: {}", groups) : ""));
+                        window_keys(writer, node, {weight.begin() + 2, weight.end()}),
+                        groups > 1 ? fmt::format(", groups: {}", groups) : "", bias_key(bias)));
+  if (!bias && uses_of(writer, node.output(0)) == 1)
+    writer.without_bias[node.output(0)] = writer.layers.size() - 1;
 }
 
 void add_gemm(OnnxWriter& writer, const OnnxNode& node) {
   if (integer(node, "transA", 0) != 0) refuse_node(writer.graph, node, "transA is not supported");
   const Shape weight = take_parameter(writer, node, 1, 2);
   const bool bias = has_input(node, 2);
-  if (bias) take_parameter(writer, node, 2, 1);
   const bool turned = integer(node, "transB", 0) != 0;
+  if (bias) take_bias(writer, node, 2, weight[turned ? 0 : 1]);
   append_dense(writer, node, weight[turned ? 1 : 0], weight[turned ? 0 : 1], bias_key(bias));
 }
 

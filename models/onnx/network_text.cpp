@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "core/yaml.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "models/network/model.hpp"
@@ -107,10 +108,21 @@ void add_node(OnnxWriter& writer, const OnnxNode& node) {
   operators().at(node.op_type())(writer, node);
 }
 
+std::string names(const std::vector<std::string>& inputs) {
+  std::vector<std::string> shown;
+  for (const std::string& input : inputs) shown.push_back(printable(input));
+  return fmt::format("{}", fmt::join(shown, ", "));
+}
+
 std::string text_of(const OnnxWriter& writer, const std::string& name) {
-  std::string text =
-      fmt::format("name: {}\nsource: \"ONNX graph; losses follow from its outputs\"\ninput: {}\nlayers:\n",
-                  quoted(name), list(writer.graph.shapes.at(writer.graph.input)));
+  std::string source = "ONNX graph; losses follow from its outputs";
+  if (!writer.graph.more_ids.empty())
+    source += fmt::format("; inputs {} are counted as the same integers as {}", names(writer.graph.more_ids),
+                          writer.graph.input);
+  if (!writer.graph.masks.empty())
+    source += fmt::format("; masks {} are taken as fixed", names(writer.graph.masks));
+  std::string text = fmt::format("name: {}\nsource: {}\ninput: {}\nlayers:\n", quoted(name),
+                                 stepcast::quoted(source), list(writer.graph.shapes.at(writer.graph.input)));
   for (const WrittenLayer& layer : writer.layers) {
     if (layer.removed) continue;
     std::vector<std::string> inputs;  // quoted, because a node may be named like YAML's null or a number
@@ -154,12 +166,15 @@ void check_text(const OnnxWriter& writer, const std::string& text) {
 
 }  // namespace
 
-std::string onnx_network_text(std::istream& bytes, const std::string& file, const std::string& name) {
-  OnnxWriter writer{.graph = read_onnx_graph(bytes, file, has_layer)};
+std::string onnx_network_text(std::istream& bytes, const std::string& file, const std::string& name,
+                              const std::map<std::string, std::int64_t>& sizes) {
+  OnnxWriter writer{.graph = read_onnx_graph(bytes, file, has_layer, sizes)};
   const onnx::GraphProto& graph = writer.graph.model.graph();
   if (writer.graph.shapes.count(writer.graph.input) == 0)
     throw InputError(fmt::format("{}: the sizes of its input are not known", file));
   writer.values[writer.graph.input] = {.layer = "input"};
+  for (const std::string& input : writer.graph.more_ids) writer.values[input] = {.layer = "input"};
+  for (const std::string& mask : writer.graph.masks) writer.fixed[mask] = {};
   for (const auto& tensor : graph.initializer()) add_initializer(writer, tensor.name());
   for (const OnnxNode& node : graph.node()) add_node(writer, node);
   for (const auto& output : graph.output()) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <istream>
+#include <map>
 #include <string>
 
 namespace stepcast {
@@ -11,7 +12,9 @@ namespace stepcast {
 /// graph's initializers; values of weights are not read.
 /// @param file  name of the graph in errors
 /// @param name  name of the network
+/// @param sizes  of an input that the graph leaves free, by their name there or by "INPUT:INDEX"
 /// @throws InputError for damaged bytes, and for a node that no kind of layer stands for
-std::string onnx_network_text(std::istream& bytes, const std::string& file, const std::string& name);
+std::string onnx_network_text(std::istream& bytes, const std::string& file, const std::string& name,
+                              const std::map<std::string, std::int64_t>& sizes = {});
 
 }  // namespace stepcast

@@ -95,6 +95,20 @@ Shape take_parameter(OnnxWriter& writer, const OnnxNode& node, int index, std::s
   return shape;
 }
 
+void take_bias(OnnxWriter& writer, const OnnxNode& node, int index, std::int64_t units, std::size_t after) {
+  const FixedValue* value = fixed_value(writer, node, index);
+  const auto tensor =
+      value == nullptr ? writer.graph.constants.end() : writer.graph.constants.find(value->initializer);
+  const std::size_t sizes =
+      tensor == writer.graph.constants.end() ? 1 : static_cast<std::size_t>(tensor->second->dims_size());
+  const Shape shape = take_parameter(writer, node, index, sizes);
+  const bool place = shape.size() > after ? shape[shape.size() - 1 - after] == units : units == 1;
+  if (!place || elements(shape) != units)
+    refuse_node(
+        writer.graph, node,
+        fmt::format("expected a bias of {} elements, one for each unit, got {}", units, to_string(shape)));
+}
+
 const Shape& shape_of(const OnnxWriter& writer, const OnnxNode& node, const std::string& value) {
   const auto found = writer.graph.shapes.find(value);
   if (found == writer.graph.shapes.end())

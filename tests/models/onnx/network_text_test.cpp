@@ -291,3 +291,88 @@ TEST_CASE("any changed byte of an ONNX file is read or refused in one line", "[m
   set(*still.model.mutable_graph()->mutable_node(0), "strides", {0, 0});
   CHECK_THROWS_WITH(text(still.bytes("y")), Contains("node c1_node (Conv): expected strides"));
 }
+
+TEST_CASE("biases may be nodes of their own, with sizes of 1, or have one element", "[models]") {
+  Graph graph({3, 8, 8});
+  graph.weight("w1", {4, 3, 3, 3});
+  graph.weight("b1", {4, 1, 1});
+  graph.weight("w2", {144, 5});
+  graph.weight("b2", {1, 5});
+  graph.weight("w3", {5, 1});
+  graph.weight("b3", {1});
+  graph.node("Conv", {"x", "w1"}, "c");
+  graph.node("Add", {"c", "b1"}, "c_biased");
+  graph.node("Flatten", {"c_biased"}, "flat");
+  graph.node("Gemm", {"flat", "w2", "b2"}, "d");
+  graph.node("MatMul", {"d", "w3"}, "product");
+  graph.node("Add", {"product", "b3"}, "y");
+  const Model model = model_of(text(graph.bytes("y")));
+  CHECK(kinds(model) == "convolution reshape dense dense softmax_cross_entropy");
+  CHECK(trainable_parameters(model) == 4 * 27 + 4 + 144 * 5 + 5 + 5 + 1);
+
+  Graph wrong({3, 8, 8});
+  wrong.weight("w1", {4, 3, 3, 3});
+  wrong.weight("b1", {4});  // broadcasts along the last size, not along channels
+  wrong.node("Conv", {"x", "w1"}, "c");
+  wrong.node("Add", {"c", "b1"}, "y");
+  CHECK_THROWS_WITH(text(wrong.bytes("y")),
+                    Contains("expected a bias of 4 elements, one for each unit, got 4"));
+}
+
+namespace {
+
+/// An embedding of words and, with a second input, of their types, before a dense layer.
+Graph words(const std::string& second) {
+  Graph graph({8});
+  auto* inputs = graph.model.mutable_graph()->mutable_input();
+  inputs->Mutable(0)->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::INT64);
+  inputs->Mutable(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(1)->set_dim_param(
+      "length");
+  *inputs->Add() = inputs->Get(0);
+  inputs->Mutable(1)->set_name(second);
+  graph.weight("table", {100, 4});
+  graph.weight("types", {2, 4});
+  graph.weight("w", {4, 5});
+  graph.node("Gather", {"table", "x"}, "tokens");
+  if (second == "token_type_ids") {
+    graph.node("Gather", {"types", second}, "kinds");
+    graph.node("Add", {"tokens", "kinds"}, "sum");
+  }
+  graph.node("MatMul", {second == "token_type_ids" ? "sum" : "tokens", "w"}, "y");
+  return graph;
+}
+
+std::string sized_text(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
+  std::istringstream stream(graph.bytes("y"));
+  return onnx_network_text(stream, "net.onnx", "my-net", sizes);
+}
+
+}  // namespace
+
+TEST_CASE("further inputs of ONNX are masks, or integers of the same shape", "[models]") {
+  const Model types = model_of(sized_text(words("token_type_ids"), {{"length", 8}}));
+  CHECK(kinds(types) == "embedding embedding add dense softmax_cross_entropy");
+  CHECK_THAT(types.source, Contains("inputs token_type_ids are counted as the same integers as x"));
+  const Model mask = model_of(sized_text(words("attention_mask"), {{"x:1", 8}, {"attention_mask:1", 8}}));
+  CHECK(kinds(mask) == "embedding dense softmax_cross_entropy");
+  CHECK_THAT(mask.source, Contains("masks attention_mask are taken as fixed"));
+  Graph other = words("other");
+  auto* input = other.model.mutable_graph()->mutable_input(1);
+  input->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  CHECK_THROWS_WITH(sized_text(other, {{"length", 8}}),
+                    Contains("input other: expected one input besides initializers"));
+}
+
+TEST_CASE("free sizes of ONNX are given by name, and quantized graphs refused by name", "[models][errors]") {
+  CHECK(model_of(sized_text(words("attention_mask"), {{"length", 16}})).input == Shape{16});
+  CHECK_THROWS_WITH(sized_text(words("attention_mask"), {}),
+                    "net.onnx: input x: size 1 is not fixed; give --size length=N");
+  CHECK_THROWS_WITH(sized_text(words("attention_mask"), {{"length", 8}, {"width", 8}}),
+                    "net.onnx: --size width: no input has a free size of this name");
+  Graph quantized({3, 8, 8});
+  quantized.node("DequantizeLinear", {"x"}, "y");
+  CHECK_THROWS_WITH(
+      text(quantized.bytes("y")),
+      "net.onnx: node y_node (DequantizeLinear): belongs to a quantized network; export the network in "
+      "floating point");
+}
