@@ -14,7 +14,7 @@ import sys
 import yaml
 
 BASE = """{name: base, model: small-cnn, trace: derived, platform: big-basin, workers: 16, batch_per_worker: 8,
-           strategy: {kind: synchronous}, simulation: {steps: 2}}"""
+           strategy: {kind: synchronous}, simulation: {steps: 2}, set: {platform.software: null}}"""
 # How a point was simulated may follow a key that changes nothing.
 HOW = {"folding", "fidelity", "link_sharing"}
 

@@ -12,6 +12,7 @@
 #include "core/text.hpp"
 #include "models/loader.hpp"
 #include "scenarios/experiment/experiment.hpp"
+#include "scenarios/experiment/usual_kernels.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "strategies/registry.hpp"
@@ -263,7 +264,8 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
   choose_times(questions, options, file, library, start);
   start.model = seen_from(file, start.model);
   start.platform = seen_from(file, start.platform);
-  if (options.batch.empty()) fit_memory(file, strategy, start);
+  if (options.batch.empty())
+    fit_memory(file, strategy, options.workers.empty() ? Workers::may_grow : Workers::given, start);
   start.batch =
       questions.number(options.batch, "--batch", "Samples of a worker in a step", start.batch, 1'000'000'000);
   return start;

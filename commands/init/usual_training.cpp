@@ -1,9 +1,6 @@
 #include "commands/init/usual_training.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
@@ -12,43 +9,6 @@
 #include "scenarios/reader/scenario.hpp"
 
 namespace stepcast {
-namespace {
-
-bool is_transformer(const Model& model) {
-  return std::ranges::any_of(model.layers,
-                             [](const Layer& layer) { return layer.kind == LayerKind::attention; });
-}
-
-/// The device with a precision; none if it does not have it.
-std::optional<Device> device_in(const Device& device, const std::string& precision) {
-  const auto found = std::ranges::find(precision_names(), precision);
-  KernelChoice choice;
-  choice.precision = static_cast<KernelChoice::Precision>(found - precision_names().begin());
-  try {
-    return with_kernels(device, choice);
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
-}
-
-}  // namespace
-
-std::string usual_precision(const Model& model, const Device& device) {
-  for (const char* precision : {is_transformer(model) ? "bf16" : "tf32", "f16", "bf16"}) {
-    if (device_in(device, precision)) return precision;
-  }
-  return "f32";
-}
-
-std::string kernels_text(const Model& model, const Device& device, const std::string& precision) {
-  if (!device.kernels) return precision == "f32" ? "" : fmt::format("{{precision: {}}}", precision);
-  if (!is_transformer(model)) return fmt::format("{{precision: {}}}", precision);
-  const auto chosen = device_in(device, precision);
-  const bool flash = chosen && chosen->kernels->flash > 0;
-  return fmt::format("{{precision: {}, attention: {}, optimizer: adamw, update: foreach}}", precision,
-                     flash ? "flash" : "eager");
-}
-
 namespace {
 
 /// Whether the first point of the scenario fits into memory; of the last one, if the first cannot be built.
@@ -76,7 +36,8 @@ bool fit_batch(const std::filesystem::path& file, ScenarioStart& start) {
 
 }  // namespace
 
-void fit_memory(const std::filesystem::path& file, const Strategy& strategy, ScenarioStart& start) {
+void fit_memory(const std::filesystem::path& file, const Strategy& strategy, Workers workers,
+                ScenarioStart& start) {
   bool found = fit_batch(file, start);
   const bool recomputes =
       std::ranges::any_of(strategy.keys, [](const Key& key) { return key.name == "recompute"; });
@@ -86,8 +47,14 @@ void fit_memory(const std::filesystem::path& file, const Strategy& strategy, Sce
   }
   if (!found && start.strategy == "zero") {
     start.example = "{kind: zero, stage: 3}";
-    fit_batch(file, start);
+    found = fit_batch(file, start);
   }
+  const int least = start.least;
+  while (!found && workers == Workers::may_grow && 2 * start.least <= start.most) {
+    start.least *= 2;
+    found = fits(file, start);
+  }
+  if (!found) start.least = least;
   std::filesystem::remove(file);
 }
 

@@ -10,6 +10,7 @@
 #include "platforms/topology.hpp"
 #include "scenarios/experiment/read_setting.hpp"
 #include "scenarios/experiment/software_stack.hpp"
+#include "scenarios/experiment/usual_kernels.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "strategies/registry.hpp"
@@ -274,6 +275,7 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);
   const std::vector<std::string> of_stack = apply_software_stack(document, library);
+  apply_usual_kernels(document, library);
   scale_host_times(document);
   const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;

@@ -150,7 +150,11 @@ const Keys& run_keys() {
        model_keys},
       {"trace", "name, path or list of texts", "", "required",
        "layer times: names in `models/traces/`, paths that end in `.yaml`, or `derived`"},
-      {"kernels", "mapping", "", "see its keys", "kernels of `trace: derived`", kernel_choice_keys},
+      {"kernels", "mapping", "", "see its keys",
+       "kernels of `trace: derived`; a transformer on tensor cores has bf16 (or else f16), flash attention, "
+       "AdamW and `strategy.precision: mixed` unless one of `kernels`, `strategy.precision`, `strategy.like` "
+       "and `strategy.compression` is given",
+       kernel_choice_keys},
       {"passes", "list of mappings", "", "each pass once", "how often a step runs each pass", passes_keys},
       {"platform", "name, path or mapping", "", "required",
        "cluster: a name in `platforms/`, a path, or a platform written in place", platform_keys},

@@ -1,0 +1,90 @@
+#include "scenarios/experiment/usual_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.hpp"
+#include "scenarios/reader/sweep.hpp"
+#include "strategies/registry.hpp"
+
+namespace stepcast {
+namespace {
+
+bool is_transformer(const Model& model) {
+  return std::ranges::any_of(model.layers,
+                             [](const Layer& layer) { return layer.kind == LayerKind::attention; });
+}
+
+/// The device with a precision; none if it does not have it.
+std::optional<Device> device_in(const Device& device, const std::string& precision) {
+  const auto found = std::ranges::find(precision_names(), precision);
+  KernelChoice choice;
+  choice.precision = static_cast<KernelChoice::Precision>(found - precision_names().begin());
+  try {
+    return with_kernels(device, choice);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string usual_precision(const Model& model, const Device& device) {
+  for (const char* precision : {is_transformer(model) ? "bf16" : "tf32", "f16", "bf16"}) {
+    if (device_in(device, precision)) return precision;
+  }
+  return "f32";
+}
+
+std::string kernels_text(const Model& model, const Device& device, const std::string& precision) {
+  if (!device.kernels) return precision == "f32" ? "" : fmt::format("{{precision: {}}}", precision);
+  if (!is_transformer(model)) return fmt::format("{{precision: {}}}", precision);
+  const auto chosen = device_in(device, precision);
+  const bool flash = chosen && chosen->kernels->flash > 0;
+  return fmt::format("{{precision: {}, attention: {}, optimizer: adamw, update: foreach}}", precision,
+                     flash ? "flash" : "eager");
+}
+
+namespace {
+
+/// The network and the device of the document; none where it does not name them, which its reader refuses.
+std::optional<std::pair<Model, Device>> trained(const YamlNode& document, Library& library) {
+  const YamlNode *model = document.find("model"), *platform = document.find("platform");
+  if (model == nullptr || platform == nullptr) return std::nullopt;
+  const bool named = platform->kind == YamlNode::Kind::scalar;
+  const YamlNode& tree = named ? library.tree(YamlValue(*platform, "platform"), "platforms") : *platform;
+  const YamlNode* device = tree.find("device");
+  if (device == nullptr) return std::nullopt;
+  const YamlValue network(*model, "model");
+  return std::pair{model->kind == YamlNode::Kind::scalar ? library.model(network) : read_model(network),
+                   library.device(YamlValue(*device, "platform.device"))};
+}
+
+bool takes_precision(const YamlNode& document) {
+  const YamlNode* kind = find_path(document, "strategy.kind");
+  const auto found =
+      kind == nullptr ? strategies().end() : std::ranges::find(strategies(), kind->text, &Strategy::kind);
+  return found != strategies().end() &&
+         std::ranges::any_of(found->keys, [](const Key& key) { return key.name == "precision"; });
+}
+
+}  // namespace
+
+void apply_usual_kernels(YamlNode& document, Library& library) {
+  const YamlNode* trace = document.find("trace");
+  if (trace == nullptr || trace->text != "derived") return;
+  for (const char* key : {"kernels", "strategy.precision", "strategy.like", "strategy.compression"}) {
+    if (find_path(document, key) != nullptr) return;
+  }
+  const auto what = trained(document, library);
+  if (!what || !is_transformer(what->first)) return;
+  const std::string precision = usual_precision(what->first, what->second);
+  if (precision == "f32" || !takes_precision(document)) return;
+  assign(document,
+         {"kernels", parse_yaml(kernels_text(what->first, what->second, precision), "default kernels")});
+  assign(document, parse_assignment("strategy.precision=mixed"));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "core/yaml.hpp"
+#include "models/cost/device.hpp"
+#include "models/network/model.hpp"
+#include "scenarios/reader/library.hpp"
+
+namespace stepcast {
+
+/// The precision in which people train a network on a device, of those that the device has: transformers in
+/// bf16, or else f16; others in TF32, which PyTorch's convolutions have by default, or else f16; f32 without
+/// tensor cores.
+std::string usual_precision(const Model& model, const Device& device);
+
+/// The value of `kernels`: the precision, and for a transformer flash attention, where the device has it, and
+/// AdamW by foreach kernels. Empty: all as by default.
+std::string kernels_text(const Model& model, const Device& device, const std::string& precision);
+
+/// Sets `kernels` to that of a transformer in its usual precision, with `strategy.precision: mixed`, where
+/// layer times are derived and the document names none of `kernels`, `strategy.precision`, `strategy.like`
+/// and `strategy.compression`, which half precision excludes.
+void apply_usual_kernels(YamlNode& document, Library& library);
+
+}  // namespace stepcast

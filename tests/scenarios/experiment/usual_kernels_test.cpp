@@ -1,0 +1,45 @@
+#include <catch2/catch.hpp>
+
+#include "scenarios/experiment/experiment.hpp"
+#include "tests/scenarios/scenario_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// The kernels of a point with these values of `model`, `platform` and `strategy`, and further keys.
+KernelChoice choice_of(const std::string& model, const std::string& platform,
+                       const std::string& strategy = "{kind: synchronous}", const std::string& more = "") {
+  const Scenario scenario =
+      scenario_of("name: t\nmodel: " + model + "\ntrace: derived\nplatform: " + platform + "\nworkers: 8\n" +
+                  "batch_per_worker: 1\nstrategy: " + strategy + "\n" + more);
+  Library library;
+  return build_experiment(scenario.document, {}, library).device.choice();
+}
+
+}  // namespace
+
+TEST_CASE("a transformer on tensor cores is trained in half precision by default", "[scenarios]") {
+  using Precision = KernelChoice::Precision;
+  using Attention = KernelChoice::Attention;
+  const KernelChoice h100 = choice_of("gpt2-small", "dgx-h100-pod");
+  CHECK(h100.precision == Precision::bf16);
+  CHECK(h100.attention == Attention::flash);
+  CHECK(h100.optimizer == KernelChoice::UpdateRule::adamw);
+  CHECK(choice_of("gpt2-small", "dgx1v").precision ==
+        Precision::f16);  // which has neither bf16 nor flash kernels
+  CHECK(choice_of("gpt2-small", "dgx1v").attention == Attention::eager);
+}
+
+TEST_CASE("what a scenario names of its precision, and other networks, keep the plain default",
+          "[scenarios]") {
+  const KernelChoice plain;
+  CHECK(choice_of("resnet50", "dgx-h100-pod") == plain);
+  CHECK(choice_of("gpt2-small", "dgx1-p100") == plain);  // without tensor cores
+  CHECK(choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous, precision: mixed}") == plain);
+  CHECK(choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous, like: pytorch-ddp}") == plain);
+  const KernelChoice named =
+      choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous}", "kernels: {precision: tf32}\n");
+  CHECK(named.precision == KernelChoice::Precision::tf32);
+  CHECK(named.attention == KernelChoice::Attention::eager);
+}
