@@ -7,7 +7,7 @@
 
 #include "campaigns/checkpoint_interval.hpp"
 #include "models/cost/cost.hpp"
-#include "models/cost/model_flops.hpp"
+#include "models/work/model_flops.hpp"
 #include "sim/simulation.hpp"
 #include "sim/workers/step_statistics.hpp"
 

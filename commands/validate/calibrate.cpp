@@ -170,19 +170,8 @@ void add_calibrate(Command app) {
       .type_name("FILE")
       .required();
   command.footer("Example: stepcast calibrate --ranks 2 -o this-machine.yaml");
-  command.callback_with_file(
-      [options, ranks] {
-        const std::filesystem::path file = options->output;
-        if (file.extension() != ".yaml")
-          throw InputError(fmt::format("-o: expected a name ending in .yaml, got \"{}\"", options->output));
-        check_writable(file.has_parent_path() ? file.parent_path() : ".");
-        if (options->from.empty()) {
-          calibrate_here(*options);
-        } else {
-          calibrate_from(*options, ranks.given());
-        }
-      },
-      options->output, "calibrated");
+  command.callback_with_file([options, ranks] { calibrate(*options, ranks.given()); }, options->output,
+                             "calibrated");
 }
 
 }  // namespace stepcast

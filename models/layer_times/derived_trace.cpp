@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "models/cost/cost.hpp"
-#include "models/cost/host_operators.hpp"
+#include "models/work/host_operators.hpp"
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
 

@@ -50,7 +50,7 @@ struct TraceNoise {
 ///
 /// Each pass gets the time of the rule. With noise, that time is multiplied by sample / median of the same
 /// layer and pass of the captured trace, or of the whole step if the captured layer has no such pass.
-/// The host's times are the operators of a layer (models/cost/host_operators.hpp) x Device::host_operation.
+/// The host's times are the operators of a layer (models/work/host_operators.hpp) x Device::host_operation.
 /// `source` names the rule, the efficiency and the error against every published rate of the device. Flags
 /// warn of extrapolation.
 /// @throws InputError if the captured trace is of another model

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "models/cost/model_flops.hpp"
+#include "models/work/model_flops.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "platforms/topology.hpp"
 #include "scenarios/experiment/read_setting.hpp"

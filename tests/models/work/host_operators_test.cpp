@@ -1,4 +1,4 @@
-#include "models/cost/host_operators.hpp"
+#include "models/work/host_operators.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "models/cost/model_flops.hpp"
+#include "models/work/model_flops.hpp"
 
 #include <algorithm>
 
