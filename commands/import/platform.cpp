@@ -17,7 +17,7 @@ namespace {
 constexpr std::uintmax_t kMostBytes = 64 << 20;
 
 struct PlatformFiles {
-  std::string nvidia, lstopo, fabric, device;
+  std::string nvidia, rocm, lstopo, fabric, device;
   int nodes = 1;
   std::filesystem::path output;
 };
@@ -50,6 +50,7 @@ DiscoveredPlatform discover(const PlatformFiles& files) {
   platform.device = files.device;
   platform.nodes = files.nodes;
   if (!files.nvidia.empty()) platform.server = read_nvidia_topology(text_file(files.nvidia), files.nvidia);
+  if (!files.rocm.empty()) platform.server = read_rocm_topology(text_file(files.rocm), files.rocm);
   if (!files.lstopo.empty()) {
     const DiscoveredServer hwloc = read_hwloc_topology(limited_file(files.lstopo), files.lstopo);
     platform.server = platform.server ? with_hwloc(*platform.server, hwloc) : hwloc;
@@ -59,8 +60,8 @@ DiscoveredPlatform discover(const PlatformFiles& files) {
 }
 
 void import_platform(const PlatformFiles& files) {
-  if (files.nvidia.empty() && files.lstopo.empty() && files.fabric.empty())
-    throw InputError("import-platform: give at least one of --nvidia-smi, --lstopo and --fabric");
+  if (files.nvidia.empty() && files.rocm.empty() && files.lstopo.empty() && files.fabric.empty())
+    throw InputError("import-platform: give at least one of --nvidia-smi, --rocm-smi, --lstopo and --fabric");
   if (files.output.extension() != ".yaml")
     throw InputError(
         fmt::format("--output: expected a path ending in .yaml, got \"{}\"", files.output.string()));
@@ -86,10 +87,14 @@ void add_import_platform(Command app) {
       "import-platform", "Write a platform file from what tools print about your servers and their network.");
   auto files = std::make_shared<PlatformFiles>();
   auto output = std::make_shared<std::string>();
+  const Option nvidia = command
+                            .add_option("--nvidia-smi", files->nvidia,
+                                        "Output of: nvidia-smi topo -m. GPUs, NVLinks, PCIe switches, NICs.")
+                            .type_name("FILE");
   command
-      .add_option("--nvidia-smi", files->nvidia,
-                  "Output of: nvidia-smi topo -m. GPUs, NVLinks, PCIe switches, NICs.")
-      .type_name("FILE");
+      .add_option("--rocm-smi", files->rocm, "Output of: rocm-smi --showtopo. GPUs, xGMI links, NUMA nodes.")
+      .type_name("FILE")
+      .excludes(nvidia);
   command
       .add_option("--lstopo", files->lstopo,
                   "XML of hwloc: lstopo FILE.xml. Sockets and the rates of PCIe links. For GPUs without "

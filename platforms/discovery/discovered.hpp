@@ -50,6 +50,11 @@ struct DiscoveredFabric {
 /// @throws InputError `FILE:LINE: ...`
 DiscoveredServer read_nvidia_topology(const std::string& text, const std::string& file);
 
+/// Reads what `rocm-smi --showtopo` prints: the table of link types (XGMI, PCIE) and the NUMA node of each
+/// GPU. Each pair with XGMI has one link, as the tool prints no number of them.
+/// @throws InputError `FILE:LINE: ...`
+DiscoveredServer read_rocm_topology(const std::string& text, const std::string& file);
+
 /// The fabric that `ibnetdiscover` prints: switches, channel adapters (CA) and the cables between their
 /// ports. The first word of a CA's description is its node; a CA without a host's name is a node of its own,
 /// and aggregation nodes (SHARP) are none. Switches with CAs are leaves; the others, and those with few CAs

@@ -287,3 +287,25 @@ TEST_CASE("Slurm's blocks, continued lines and topology.yaml are read", "[platfo
   CHECK_THROWS_WITH(read_slurm_topology("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n[1-2]\n", "f"),
                     "f:2: b: the node n1 is below another switch too");
 }
+
+TEST_CASE("rocm-smi's tables give xGMI links and NUMA nodes", "[platforms]") {
+  const std::string text =
+      "======= ROCm System Management Interface =======\n======= Weight between two GPUs =======\n"
+      "       GPU0  GPU1  GPU2\nGPU0   0     15    72\nGPU1   15    0     72\nGPU2   72    72    0\n\n"
+      "======= Link Type between two GPUs =======\n       GPU0  GPU1  GPU2\nGPU0   0     XGMI  PCIE\n"
+      "GPU1   XGMI  0     PCIE\nGPU2   PCIE  PCIE  0\n\n======= Numa Nodes =======\n"
+      "GPU[0]\t\t: (Topology) Numa Node: 0\nGPU[0]\t\t: (Topology) Numa Affinity: 0\n"
+      "GPU[1]\t\t: (Topology) Numa Node: 0\nGPU[2]\t\t: (Topology) Numa Node: 1\n";
+  const DiscoveredServer server = read_rocm_topology(text, "f");
+  CHECK(server.gpus.size() == 3);
+  REQUIRE(server.nvlinks.size() == 1);
+  CHECK(server.nvlinks[0].b == 1);
+  CHECK(server.sockets == 2);
+  CHECK(server.gpus[2].socket == 1);
+  CHECK(written({"found", "mi250x-gcd", 1, server, {}}).node.peer.bandwidth.value == Approx(50e9));
+  std::string wrong = text;
+  wrong.replace(wrong.find("XGMI  PCIE"), 4, "WIFI");
+  CHECK_THROWS_WITH(read_rocm_topology(wrong, "f"), "f:10: GPU0: expected XGMI or PCIE, got \"WIFI\"");
+  CHECK_THROWS_WITH(read_rocm_topology("hello\n", "f"),
+                    Catch::Contains("expected the output of rocm-smi --showtopo"));
+}
