@@ -125,6 +125,18 @@ void calibrate_from(const CalibrateOptions& options, bool ranks_given) {
   fmt::print("written: {}\n", options.output);
 }
 
+void calibrate_links(const CalibrateOptions& options, bool ranks_given) {
+  const std::filesystem::path file = options.output;
+  if (file.extension() != ".yaml")
+    throw InputError(fmt::format("-o: expected a name ending in .yaml, got \"{}\"", options.output));
+  check_writable(file.has_parent_path() ? file.parent_path() : ".");
+  if (options.from.empty()) {
+    calibrate_here(options);
+  } else {
+    calibrate_from(options, ranks_given);
+  }
+}
+
 }  // namespace
 
 void add_benchmark_options(const Command& command, CalibrateOptions& options, const Option& cluster,
@@ -170,7 +182,7 @@ void add_calibrate(Command app) {
       .type_name("FILE")
       .required();
   command.footer("Example: stepcast calibrate --ranks 2 -o this-machine.yaml");
-  command.callback_with_file([options, ranks] { calibrate(*options, ranks.given()); }, options->output,
+  command.callback_with_file([options, ranks] { calibrate_links(*options, ranks.given()); }, options->output,
                              "calibrated");
 }
 

@@ -292,7 +292,8 @@ const Keys& transformer_stack_keys() {
       {"sequence", "integer", "1 to 1e7", "required", "tokens of a sample"},
       {"vocabulary", "integer", "1 to 1e8", "required", "outputs of the last layer"},
       {"expansion", "integer", "1 to 1000", "4", "hidden units divided by `width`"},
-      {"causal", "boolean", "", "true", "causal attention"}};
+      {"causal", "boolean", "", "true", "causal attention"},
+      {"dropout", "number", "0 to 0.999", "0", "share that attention and both halves of a block drop"}};
   return keys;
 }
 

@@ -38,6 +38,10 @@ void append_dense(const std::string& name, std::int64_t units, LayerChain& chain
   complete_dense(units, true, begin(name, LayerKind::dense, last(chain), chain));
 }
 
+void append_dropout(const std::string& name, double rate, LayerChain& chain) {
+  if (rate > 0) begin(name, LayerKind::dropout, last(chain), chain).coefficient = rate;
+}
+
 void append_add(const std::string& name, int skipped_from, LayerChain& chain) {
   begin(name, LayerKind::add, last(chain), chain).inputs.push_back(skipped_from);
 }
@@ -50,14 +54,17 @@ void append_block(int index, const TransformerStack& stack, LayerChain& chain) {
   Layer& attention = begin(name("attention"), LayerKind::attention, last(chain), chain);
   attention.heads = stack.heads;
   attention.causal = stack.causal;
+  attention.coefficient = stack.dropout;
   complete_attention(attention);
   append_dense(name("projection"), stack.width, chain);
+  append_dropout(name("projection_dropout"), stack.dropout, chain);
   append_add(name("add1"), block_input, chain);
   const int middle = last(chain);
   append_norm(name("norm2"), chain);
   append_dense(name("expand"), stack.expansion * stack.width, chain);
   begin(name("gelu"), LayerKind::gelu, last(chain), chain);
   append_dense(name("contract"), stack.width, chain);
+  append_dropout(name("contract_dropout"), stack.dropout, chain);
   append_add(name("add2"), middle, chain);
 }
 
@@ -76,6 +83,7 @@ TransformerStack read_transformer_stack(const YamlValue& value) {
   stack.vocabulary = count("vocabulary", 100'000'000);
   if (yaml.has("expansion")) stack.expansion = count("expansion", 1000);
   if (const auto causal = yaml.maybe("causal")) stack.causal = causal->boolean();
+  if (const auto dropout = yaml.maybe("dropout")) stack.dropout = dropout->number(0, 0.999);
   if (stack.width % stack.heads != 0) {
     yaml.at("width").refuse(fmt::format("expected a multiple of {} heads, got {}", stack.heads, stack.width));
   }

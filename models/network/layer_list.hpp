@@ -22,9 +22,11 @@ struct TransformerStack {
   std::int64_t vocabulary = 1;
   std::int64_t expansion = 4;  ///< width of the hidden layer of a block, in widths
   bool causal = true;
+  double dropout = 0;  ///< of the attention's softmax, and of the outputs of both halves of a block
 };
 
-/// Reads `transformer_stack: {layers, width, heads, sequence, vocabulary, expansion: 4, causal: true}`.
+/// Reads `transformer_stack: {layers, width, heads, sequence, vocabulary, expansion: 4, causal: true,
+/// dropout: 0}`.
 TransformerStack read_transformer_stack(const YamlValue& value);
 
 /// The shape of one sample: embedded tokens {sequence, width}.

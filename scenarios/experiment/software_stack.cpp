@@ -43,6 +43,13 @@ const Keys* keys_of(const YamlNode& kind) {
   return found == strategies().end() ? nullptr : &found->keys;
 }
 
+/// Sets the dropout of a `transformer_stack` that gives none. The model may be a name: then it has its own.
+void set_dropout(YamlNode& document, const YamlNode& value) {
+  constexpr const char* kPath = "model.transformer_stack.dropout";
+  if (find_path(document, "model.transformer_stack") != nullptr && find_path(document, kPath) == nullptr)
+    assign(document, {kPath, value});
+}
+
 }  // namespace
 
 SoftwareStack read_software_stack(const YamlValue& value) {
@@ -76,6 +83,10 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
                     platform_value(document, "software.rccl", library) != nullptr;
   std::vector<std::string> set;
   for (const StackValue& one : stack->values) {
+    if (one.key == "dropout") {
+      set_dropout(document, one.value);
+      continue;
+    }
     const std::string path = "strategy." + one.key;
     // Layer times that are scaled to a measured step contain the host's.
     if (one.key == "host_operation" && find_path(document, "strategy.compute_factor") != nullptr) continue;
