@@ -17,7 +17,7 @@ class AddingWorker : public Worker {
       : collectives(plan.collectives.size(), 0), plan_(plan), role_(role) {}
 
   double compute = 0;               ///< layers [s]
-  double other = 0;                 ///< arithmetic and pauses [s]
+  double other = 0;                 ///< arithmetic, pauses and hosts [s]
   std::vector<double> collectives;  ///< calls
   std::vector<std::pair<RoleId, Message>> messages;
 
@@ -25,12 +25,8 @@ class AddingWorker : public Worker {
     return plan_.workloads.at(static_cast<std::size_t>(role_.workload));
   }
   Pending start_compute(Work pass, LayerRange layers) override {
-    for (int i = layers.first; i < layers.last; ++i) {
-      const LayerSeconds& layer = workload().median[static_cast<std::size_t>(i)];
-      compute += pass == Work::forward    ? layer.forward
-                 : pass == Work::backward ? layer.backward
-                                          : layer.update;
-    }
+    compute += sum(pass, layers, workload().median);
+    if (!workload().host.empty()) other += sum(pass, layers, workload().host);
     return done();
   }
   Pending start_local(const LocalWork& work) override { return paused(work.duration); }
@@ -51,6 +47,16 @@ class AddingWorker : public Worker {
 
  private:
   void waited_for(const Operation& /*operation*/) override {}
+  static double sum(Work pass, LayerRange layers, const std::vector<LayerSeconds>& times) {
+    double seconds = 0;
+    for (int i = layers.first; i < layers.last; ++i) {
+      const LayerSeconds& layer = times[static_cast<std::size_t>(i)];
+      seconds += pass == Work::forward    ? layer.forward
+                 : pass == Work::backward ? layer.backward
+                                          : layer.update;
+    }
+    return seconds;
+  }
   Pending paused(Seconds duration) {
     other += duration.value;
     return done();
@@ -170,13 +176,14 @@ void check_times(const Trial& trial, const Outcome& outcome, const Form& form, F
   StepSeconds sum;
   double least_step = outcome.step;
   for (const StepSeconds& step : outcome.result.steps) {
-    for (const auto part : {&StepSeconds::seconds, &StepSeconds::compute, &StepSeconds::waiting,
-                            &StepSeconds::loading, &StepSeconds::exposed, &StepSeconds::communication})
+    for (const auto part :
+         {&StepSeconds::seconds, &StepSeconds::compute, &StepSeconds::host, &StepSeconds::waiting,
+          &StepSeconds::loading, &StepSeconds::exposed, &StepSeconds::communication})
       sum.*part += step.*part;
     least_step = std::min(least_step, step.seconds);
   }
   double worst = least_step > 0 && std::isfinite(sum.seconds) ? 0 : 1e300;
-  for (const double out_of_range : {-sum.compute, -sum.waiting, -sum.loading, -sum.exposed,
+  for (const double out_of_range : {-sum.compute, -sum.host, -sum.waiting, -sum.loading, -sum.exposed,
                                     -sum.communication, sum.compute - sum.seconds})
     worst = std::isfinite(out_of_range) ? std::max(worst, out_of_range / sum.seconds) : 1e300;
   // Of asynchronous workers the step is a harmonic mean and its parts are arithmetic means.

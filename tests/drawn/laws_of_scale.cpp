@@ -25,6 +25,7 @@ class HalfPauses : public Worker {
   }
   Pending start_load(Bytes input) override { return worker_.start_load(input); }
   Pending start_pause(Seconds duration) override { return worker_.start_pause(0.5 * duration); }
+  void synchronize() override { worker_.synchronize(); }
   void end_step() override { worker_.end_step(); }
   double mark(const char* phase) override { return worker_.mark(phase); }
   void record(const char* what, double value) override { worker_.record(what, value); }
@@ -38,11 +39,14 @@ class HalfPauses : public Worker {
   Worker& worker_;
 };
 
-/// The plan with all that a simulation's factor on compute does not concern halved: pauses and waits.
+/// The plan with all that a simulation's factor on compute does not concern halved: pauses, waits
+/// and hosts.
 Plan with_half_pauses(Plan plan) {
   for (Collective& one : plan.collectives) one.wait = 0.5 * one.wait;
   for (Workload& workload : plan.workloads) {
     for (Bucket& bucket : workload.buckets) bucket.wait = 0.5 * bucket.wait;
+    for (LayerSeconds& host : workload.host)
+      host = {0.5 * host.forward, 0.5 * host.backward, 0.5 * host.update};
   }
   const auto workers = std::make_shared<std::vector<std::unique_ptr<HalfPauses>>>();
   for (Role& role : plan.roles) {

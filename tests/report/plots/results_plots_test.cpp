@@ -156,6 +156,11 @@ TEST_CASE("a breakdown stacks the parts of a step that there are", "[report][plo
         std::vector<std::string>{"compute", "exposed communication", "waiting for the slowest"});
   CHECK(plot.bars[1].seconds[2] == 0.01);
   CHECK(plot.bars[0].seconds[2] == 0);
+  results.rows[1].set("host_seconds", 0.02);
+  plot = breakdown_plot(results, {});
+  REQUIRE(plot.parts.size() == 4);
+  CHECK(plot.parts[2] == "waiting for the host");
+  CHECK(plot.bars[1].seconds[2] == 0.02);
 }
 
 TEST_CASE("the sensitivity plot shows the last point of its file", "[report][plot]") {

@@ -1,5 +1,6 @@
 #include "sim/workers/issued_work.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 #include <vector>
