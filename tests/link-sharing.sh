@@ -1,5 +1,5 @@
 #!/bin/bash
-# SimGrid carries at least 200 points of the shipped scenarios by default.
+# SimGrid carries at least 170 points of the shipped scenarios by default. Where platforms name NCCL, its closed form takes others.
 # Usage: tests/link-sharing.sh STEPCAST
 set -u
 stepcast=$(realpath "$1")
@@ -15,4 +15,4 @@ done
 carried=$(cat ./*/results.csv | grep -cE ',SimGrid(,|$)')
 points=$(tail -qn +2 ./*/results.csv | wc -l)
 echo "SimGrid carries $carried of $points points"
-[ "$carried" -ge 200 ]
+[ "$carried" -ge 170 ]
