@@ -63,7 +63,7 @@ works strategy.host_swap "1 GB/s" "10 GB/s"
 works strategy.host_synchronization "0 s" "1 ms"
 works strategy.step_overhead "0 s" "1 ms"
 works strategy.host_operation "0 s" "1 ms"
-idle strategy.host_operation "0 s" "1 ms" platform=ethernet-cpu
+idle strategy.host_operation "0 s" "1 ms" platform=ethernet-cpu "set={}"
 idle strategy.host_operation "0 s" "1 ms" trace=small-cnn-b64-cpu
 works strategy.host_work "0 s" "10 ms"
 works strategy.compute_factor 1 2
