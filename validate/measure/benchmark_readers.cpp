@@ -62,7 +62,7 @@ void for_each_line(std::string_view text, const Read& read) {
   for (std::string line; std::getline(lines, line);) {
     ++number;
     line = without_rank(line);
-    if (line.find_first_not_of(" \t\r") != std::string::npos) read(line, number);
+    if (line.find_first_not_of(" \t\r\v\f") != std::string::npos) read(line, number);
   }
 }
 
