@@ -8,9 +8,9 @@
 
 #include "core/error.hpp"
 #include "models/cost/cost.hpp"
-#include "models/work/host_operators.hpp"
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
+#include "models/work/host_operators.hpp"
 
 namespace stepcast {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "models/work/model_flops.hpp"
 #include "models/layer_times/compression_times.hpp"
+#include "models/work/model_flops.hpp"
 #include "platforms/topology.hpp"
 #include "scenarios/experiment/read_setting.hpp"
 #include "scenarios/experiment/software_stack.hpp"
