@@ -58,20 +58,20 @@ std::vector<NodeOfGroup> nodes_of_group(const Platform& platform, const Plan& pl
   return nodes;
 }
 
-/// The different nodes of all groups, each taken for all nodes of its group; none if a group has unequal
-/// numbers of ranks on its nodes, or two ranks on a device. Groups share the nodes in which several of them
-/// are.
-std::vector<NcclRanks> kinds_of_nodes(const Platform& platform, const Plan& plan,
-                                      const Communicator& communicator) {
+}  // namespace
+
+std::vector<NcclRanks> nccl_ranks(const Platform& platform, const Plan& plan,
+                                  const Communicator& communicator) {
+  if (platform.software.nccl == 0) return {};
+  std::vector<std::vector<NodeOfGroup>> groups;
   std::vector<int> groups_in(static_cast<std::size_t>(platform.nodes), 0);  // by node
   for (int group = 0; group < communicator.groups(); ++group) {
-    for (const NodeOfGroup& one : nodes_of_group(platform, plan, communicator, group))
-      ++groups_in[static_cast<std::size_t>(one.node)];
+    groups.push_back(nodes_of_group(platform, plan, communicator, group));
+    if (groups.back().empty()) return {};
+    for (const NodeOfGroup& one : groups.back()) ++groups_in[static_cast<std::size_t>(one.node)];
   }
   std::vector<NcclRanks> kinds;
-  for (int group = 0; group < communicator.groups(); ++group) {
-    const auto nodes = nodes_of_group(platform, plan, communicator, group);
-    if (nodes.empty()) return {};
+  for (const auto& nodes : groups) {
     for (const NodeOfGroup& one : nodes) {
       if (one.devices.size() != nodes.front().devices.size() ||
           std::ranges::adjacent_find(one.devices) != one.devices.end())
@@ -84,25 +84,22 @@ std::vector<NcclRanks> kinds_of_nodes(const Platform& platform, const Plan& plan
   return kinds;
 }
 
-}  // namespace
-
 std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collective& collective,
-                                     const AllReduceChoice& asked) {
+                                     const std::vector<NcclRanks>& ranks, const AllReduceChoice& asked) {
   const Platform& platform = *simulation.platform;
-  const Plan& plan = *simulation.plan;
   const auto operation = operation_of(collective.kind);
-  if (platform.software.nccl == 0 || !operation) return std::nullopt;
+  if (!operation) return std::nullopt;
   Software software = platform.software;
   if (operation == NcclOperation::all_reduce) {
     if (asked.algorithm != Algorithm::automatic && asked.algorithm != Algorithm::ring) return std::nullopt;
     if (asked.algorithm == Algorithm::ring) software.trees = false;
   }
-  const Communicator& communicator = communicator_of(plan, collective);
   Bytes size = collective.buffer.size;
-  if (operation == NcclOperation::all_to_all) size.value /= communicator.size;  // nccl-tests: one rank's data
+  if (operation == NcclOperation::all_to_all)  // nccl-tests: one rank's data
+    size.value /= communicator_of(*simulation.plan, collective).size;
   std::optional<NcclTime> slowest;  // the node that all others wait for
-  for (const NcclRanks& ranks : kinds_of_nodes(platform, plan, communicator)) {
-    NcclChannels channels = nccl_channels(platform, ranks);
+  for (const NcclRanks& node : ranks) {
+    NcclChannels channels = nccl_channels(platform, node);
     for (BytesPerSecond* rate :
          {&channels.rings, &channels.port, &channels.network, &channels.nic, &channels.host_copy})
       *rate = simulation.bandwidths.common_factor() * *rate;
@@ -168,7 +165,9 @@ CollectiveSchedules::Chosen CollectiveSchedules::choose(const Collective& collec
   const AllReduceChoice& asked = communicator.all_reduce;
   const bool automatic = has_automatic_algorithm(plan(), collective);
   const Group group{communicator.size, communicator.ranks_per_node};
-  if (const auto known = nccl_time_of(simulation_, collective, asked)) {
+  const auto [ranks, is_new] = nccl_ranks_.try_emplace(collective.communicator);
+  if (is_new) ranks->second = nccl_ranks(*simulation_.platform, plan(), communicator);
+  if (const auto known = nccl_time_of(simulation_, collective, ranks->second, asked)) {
     AllReduceChoice choice = asked;
     if (automatic) choice.algorithm = schedule_algorithm(*known);
     Chosen chosen = candidate(collective, choice);

@@ -13,15 +13,20 @@
 
 namespace stepcast {
 
+/// The different nodes of all groups of a communicator, each taken for all nodes of its group. Groups share
+/// the nodes in which several of them are. None if the platform names no NCCL, or where NCCL does not run: in
+/// a group that includes hosts, with unequal numbers of ranks on its nodes, or with two ranks on a device.
+std::vector<NcclRanks> nccl_ranks(const Platform& platform, const Plan& plan,
+                                  const Communicator& communicator);
+
 /// The time of NCCL for one group of a collective, with all groups of its communicator active at the same
-/// time: they share NICs and sockets. No value if the platform names no NCCL, if the scenario asks for an
-/// algorithm that NCCL does not have, or for a collective that it does not run: an exchange of halos, one
-/// that includes hosts, or a group with unequal numbers of ranks on its nodes. Those are simulated message by
-/// message as without NCCL.
+/// time: they share NICs and sockets. No value without `ranks`, if the scenario asks for an algorithm that
+/// NCCL does not have, or for an exchange of halos. Those are simulated message by message as without NCCL.
 /// The simulation's factors on all bandwidths and latencies count. Those on single links do not.
+/// @param ranks  nccl_ranks of its communicator
 /// @param asked  the all-reduce that the scenario asks for; `ring` leaves NCCL only its rings
 std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collective& collective,
-                                     const AllReduceChoice& asked);
+                                     const std::vector<NcclRanks>& ranks, const AllReduceChoice& asked);
 
 /// The schedule that stands for NCCL's choice in counts and in real runs: a ring, or a double tree.
 Algorithm schedule_algorithm(const NcclTime& time);
@@ -66,6 +71,7 @@ class CollectiveSchedules {
   NetworkPatterns patterns_;
   std::vector<Chosen> chosen_;                                        ///< by collective
   std::map<std::string, std::shared_ptr<const Schedule>> schedules_;  ///< by schedule_key
+  std::map<CommunicatorId, std::vector<NcclRanks>> nccl_ranks_;
   /// Pattern by schedule and communicator.
   std::map<std::pair<const Schedule*, CommunicatorId>, PatternId> placed_;
   mutable std::optional<bool> symmetric_;  ///< see workers_are_symmetric

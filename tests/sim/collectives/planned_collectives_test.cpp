@@ -78,6 +78,12 @@ TEST_CASE("folded workers and single ones wait for the same time in NCCL", "[sim
   CHECK(seconds(Folding::automatic) == Approx(seconds(Folding::never)).epsilon(1e-12));
 }
 
+std::optional<NcclTime> nccl_time(const Simulation& simulation, const Collective& collective) {
+  const Communicator& communicator = communicator_of(*simulation.plan, collective);
+  return nccl_time_of(simulation, collective,
+                      nccl_ranks(*simulation.platform, *simulation.plan, communicator), {});
+}
+
 TEST_CASE("NCCL takes what its slowest group takes, in any order of nodes and groups", "[sim][nccl]") {
   Platform platform = with_nccl();
   platform.devices_per_node = 2;
@@ -88,7 +94,7 @@ TEST_CASE("NCCL takes what its slowest group takes, in any order of nodes and gr
     run.result();
     for (std::size_t i = 0; i < endpoints.size(); ++i) run.plan.endpoints[RankId(i)] = endpoints[i];
     run.plan.communicators.front().size = size;
-    const auto time = nccl_time_of(run.simulation, run.plan.collectives.front(), {});
+    const auto time = nccl_time(run.simulation, run.plan.collectives.front());
     return time ? time->time.value : 0;
   };
   const double inside = seconds({0, 1, 2, 3}, 2), between = seconds({0, 2, 1, 3}, 2);
@@ -106,16 +112,16 @@ TEST_CASE("groups with hosts and exchanges are left to the simulation of message
   run.result();
   Collective exchange = run.plan.collectives.front();
   exchange.kind = Collective::Kind::exchange;
-  CHECK_FALSE(nccl_time_of(run.simulation, exchange, {}).has_value());
+  CHECK_FALSE(nccl_time(run.simulation, exchange).has_value());
   Simulation other = run.simulation;
   Plan with_host = run.plan;
   with_host.endpoints.front() = run.platform.host_endpoint(0);
   other.plan = &with_host;
-  CHECK_FALSE(nccl_time_of(other, run.plan.collectives.front(), {}).has_value());
+  CHECK_FALSE(nccl_time(other, run.plan.collectives.front()).has_value());
   const Platform without_nccl = switch_platform(4);
   other = run.simulation;
   other.platform = &without_nccl;
-  CHECK_FALSE(nccl_time_of(other, run.plan.collectives.front(), {}).has_value());
+  CHECK_FALSE(nccl_time(other, run.plan.collectives.front()).has_value());
 }
 
 }  // namespace stepcast::nccl_seconds_test
