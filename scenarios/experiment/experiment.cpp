@@ -85,6 +85,10 @@ bool is_name(const YamlValue& value) {
   return value.is(YamlNode::Kind::scalar);
 }
 
+Model read_network(const YamlValue& value, Library& library) {
+  return is_name(value) ? library.model(value) : read_model(value);
+}
+
 void read_platform_and_device(const YamlValue& value, Library& library, Experiment& experiment) {
   const YamlValue tree = is_name(value) ? YamlValue(library.tree(value, "platforms"), "platform") : value;
   experiment.platform = read_platform(tree);
@@ -275,13 +279,12 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);
   const std::vector<std::string> of_stack = apply_software_stack(document, library);
-  apply_usual_kernels(document, library);
   scale_host_times(document);
   const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;
-  const YamlValue model = map.at("model", "a name in models/");
-  experiment.model = is_name(model) ? library.model(model) : read_model(model);
+  experiment.model = read_network(map.at("model", "a name in models/"), library);
   read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
+  apply_usual_kernels(document, experiment.model, experiment.device);
   if (const auto kernels = map.maybe("kernels"))
     experiment.device = read_kernels(*kernels, map.at("trace", "derived"), experiment.device);
   if (const YamlNode* time = find_path(document, "strategy.host_operation"))

@@ -49,19 +49,6 @@ std::string kernels_text(const Model& model, const Device& device, const std::st
 
 namespace {
 
-/// The network and the device of the document; none where it does not name them, which its reader refuses.
-std::optional<std::pair<Model, Device>> trained(const YamlNode& document, Library& library) {
-  const YamlNode *model = document.find("model"), *platform = document.find("platform");
-  if (model == nullptr || platform == nullptr) return std::nullopt;
-  const bool named = platform->kind == YamlNode::Kind::scalar;
-  const YamlNode& tree = named ? library.tree(YamlValue(*platform, "platform"), "platforms") : *platform;
-  const YamlNode* device = tree.find("device");
-  if (device == nullptr) return std::nullopt;
-  const YamlValue network(*model, "model");
-  return std::pair{model->kind == YamlNode::Kind::scalar ? library.model(network) : read_model(network),
-                   library.device(YamlValue(*device, "platform.device"))};
-}
-
 bool takes_precision(const YamlNode& document) {
   const YamlNode* kind = find_path(document, "strategy.kind");
   const auto found =
@@ -72,18 +59,15 @@ bool takes_precision(const YamlNode& document) {
 
 }  // namespace
 
-void apply_usual_kernels(YamlNode& document, Library& library) {
+void apply_usual_kernels(YamlNode& document, const Model& model, const Device& device) {
   const YamlNode* trace = document.find("trace");
-  if (trace == nullptr || trace->text != "derived") return;
+  if (trace == nullptr || trace->text != "derived" || !is_transformer(model)) return;
   for (const char* key : {"kernels", "strategy.precision", "strategy.like", "strategy.compression"}) {
     if (find_path(document, key) != nullptr) return;
   }
-  const auto what = trained(document, library);
-  if (!what || !is_transformer(what->first)) return;
-  const std::string precision = usual_precision(what->first, what->second);
+  const std::string precision = usual_precision(model, device);
   if (precision == "f32" || !takes_precision(document)) return;
-  assign(document,
-         {"kernels", parse_yaml(kernels_text(what->first, what->second, precision), "default kernels")});
+  assign(document, {"kernels", parse_yaml(kernels_text(model, device, precision), "default kernels")});
   assign(document, parse_assignment("strategy.precision=mixed"));
 }
 

@@ -5,7 +5,6 @@
 #include "core/yaml.hpp"
 #include "models/cost/device.hpp"
 #include "models/network/model.hpp"
-#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 
@@ -21,6 +20,6 @@ std::string kernels_text(const Model& model, const Device& device, const std::st
 /// Sets `kernels` to that of a transformer in its usual precision, with `strategy.precision: mixed`, where
 /// layer times are derived and the document names none of `kernels`, `strategy.precision`, `strategy.like`
 /// and `strategy.compression`, which half precision excludes.
-void apply_usual_kernels(YamlNode& document, Library& library);
+void apply_usual_kernels(YamlNode& document, const Model& model, const Device& device);
 
 }  // namespace stepcast
