@@ -200,11 +200,11 @@ Assignment search_value(const SearchKey& key, double value) {
 
 bool has_option(const std::string& kind, const std::string& path) {
   static constexpr std::string_view kStrategy = "strategy.";
-  const auto strategy = std::ranges::find(strategies(), kind, &Strategy::kind);
-  if (!path.starts_with(kStrategy) || strategy == strategies().end()) return true;
+  const Strategy* strategy = find_strategy(kind);
+  if (!path.starts_with(kStrategy) || strategy == nullptr) return true;
   const std::string option =
       path.substr(kStrategy.size(), path.find('.', kStrategy.size()) - kStrategy.size());
-  return option == "kind" || std::ranges::count(strategy->keys, option, &Key::name) > 0;
+  return option == "kind" || find_key(strategy->keys, option) != nullptr;
 }
 
 std::vector<Assignment> search_values(const std::vector<SearchKey>& keys, const Values& values) {

@@ -17,6 +17,11 @@ std::vector<std::string> names_of(const Keys& keys) {
   return names;
 }
 
+const Key* find_key(const Keys& keys, std::string_view name) {
+  const auto found = std::ranges::find(keys, name, &Key::name);
+  return found == keys.end() ? nullptr : &*found;
+}
+
 Keys joined_keys(const std::vector<Keys>& lists) {
   Keys all;
   for (const Keys& list : lists) all.insert(all.end(), list.begin(), list.end());
@@ -26,8 +31,8 @@ Keys joined_keys(const std::vector<Keys>& lists) {
 Keys keys_named(const Keys& keys, const std::vector<std::string>& names) {
   Keys named;
   for (const std::string& name : names) {
-    const auto found = std::ranges::find(keys, name, &Key::name);
-    if (found == keys.end()) throw std::out_of_range("keys_named: no key " + name);
+    const Key* found = find_key(keys, name);
+    if (found == nullptr) throw std::out_of_range("keys_named: no key " + name);
     named.push_back(*found);
   }
   return named;
@@ -251,8 +256,8 @@ class KeyChecker {
     const Keys known =
         kind != nullptr && kind->kind == YamlNode::Kind::scalar ? keys_of_kind(keys, kind->text) : keys;
     for (const auto& [name, child] : value.any_map().entries()) {
-      const auto key = std::ranges::find(known, name, &Key::name);
-      key == known.end() ? note_unknown(value, name, known) : check_key(child, *key, complete);
+      const Key* key = find_key(known, name);
+      key == nullptr ? note_unknown(value, name, known) : check_key(child, *key, complete);
     }
     if (!complete) return;
     const Keys always = kind != nullptr ? known : keys_of_kind(keys, "");  // what every kind requires

@@ -43,6 +43,7 @@ struct KindKeys {
 };
 
 std::vector<std::string> names_of(const Keys& keys);
+const Key* find_key(const Keys& keys, std::string_view name);  ///< null: there is none
 
 /// All lists in one, in order.
 Keys joined_keys(const std::vector<Keys>& lists);

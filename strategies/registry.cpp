@@ -46,9 +46,14 @@ const std::vector<Strategy>& strategies() {
 }
 
 void add_strategy(Strategy strategy) {
-  if (std::ranges::count(strategies(), strategy.kind, &Strategy::kind) > 0)
+  if (find_strategy(strategy.kind) != nullptr)
     throw std::invalid_argument("there is already a strategy " + strategy.kind);
   table().push_back(std::move(strategy));
+}
+
+const Strategy* find_strategy(std::string_view kind) {
+  const auto found = std::ranges::find(strategies(), kind, &Strategy::kind);
+  return found == strategies().end() ? nullptr : &*found;
 }
 
 std::vector<std::string> strategy_names() {

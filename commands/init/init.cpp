@@ -249,10 +249,9 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
                                       const YamlNode node = command_line_name(kind);
                                       YamlValue(node, "--strategy").one_of(strategy_names());
                                     });
-  const Strategy& strategy = *std::ranges::find(strategies(), start.strategy, &Strategy::kind);
+  const Strategy& strategy = *find_strategy(start.strategy);
   start.example = strategy.example;
-  start.takes_precision =
-      std::ranges::any_of(strategy.keys, [](const Key& key) { return key.name == "precision"; });
+  start.takes_precision = find_key(strategy.keys, "precision") != nullptr;
   const int all = std::min(platform.devices(), 1024);
   const std::string doubled = fmt::format("{}..{}", std::min(platform.devices_per_node, all), all);
   const std::string workers = questions.answer(options.workers, "Workers, such as 8 or 8..256 (doubled)",

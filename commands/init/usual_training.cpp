@@ -39,9 +39,7 @@ bool fit_batch(const std::filesystem::path& file, ScenarioStart& start) {
 void fit_memory(const std::filesystem::path& file, const Strategy& strategy, Workers workers,
                 ScenarioStart& start) {
   bool found = fit_batch(file, start);
-  const bool recomputes =
-      std::ranges::any_of(strategy.keys, [](const Key& key) { return key.name == "recompute"; });
-  if (!found && recomputes) {
+  if (!found && find_key(strategy.keys, "recompute") != nullptr) {
     start.recompute = true;
     found = fit_batch(file, start);
   }

@@ -32,8 +32,7 @@ FileKind file_kind(const std::string& name, const Keys& keys, Required required)
 }
 
 const Key& key_named(const Keys& keys, const std::string& name) {
-  const auto found = std::ranges::find(keys, name, &Key::name);
-  if (found != keys.end()) return *found;
+  if (const Key* found = find_key(keys, name)) return *found;
   throw InputError(
       fmt::format("--table: there is no key \"{}\"{}", printable(name), word_advice(name, names_of(keys))));
 }

@@ -108,9 +108,8 @@ class SchemaWriter {
 
   /// For each kind: which keys there are.
   static SchemaJson by_kind(const Keys& keys, bool complete) {
-    const auto kind = std::ranges::find(keys, "kind", &Key::name);
     SchemaJson cases = SchemaJson::array();
-    for (const std::string& word : allowed_words(*kind)) {
+    for (const std::string& word : allowed_words(*find_key(keys, "kind"))) {
       const Keys own = keys_of_kind(keys, word);
       SchemaJson then{{"propertyNames", {{"enum", names_of(own)}}}};
       if (complete) require(own, then);

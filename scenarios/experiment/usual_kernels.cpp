@@ -51,10 +51,8 @@ namespace {
 
 bool takes_precision(const YamlNode& document) {
   const YamlNode* kind = find_path(document, "strategy.kind");
-  const auto found =
-      kind == nullptr ? strategies().end() : std::ranges::find(strategies(), kind->text, &Strategy::kind);
-  return found != strategies().end() &&
-         std::ranges::any_of(found->keys, [](const Key& key) { return key.name == "precision"; });
+  const Strategy* strategy = kind == nullptr ? nullptr : find_strategy(kind->text);
+  return strategy != nullptr && find_key(strategy->keys, "precision") != nullptr;
 }
 
 }  // namespace

@@ -105,8 +105,8 @@ std::string batch_line(int workers, Draws& draws) {
 const Strategy& chosen_strategy(const std::string& only, Draws& draws) {
   const std::vector<Strategy>& all = strategies();
   const auto drawn = draws.index(all.size());
-  const auto named = std::ranges::find(all, only, &Strategy::kind);
-  return named == all.end() ? all[drawn] : *named;
+  const Strategy* named = find_strategy(only);
+  return named == nullptr ? all[drawn] : *named;
 }
 
 }  // namespace
