@@ -64,8 +64,7 @@ namespace {
 
 /// True for a network with a kind of layer that only processors compute.
 bool needs_processor(const Model& model) {
-  return std::ranges::any_of(model.layers,
-                             [](const Layer& layer) { return layer.kind == LayerKind::locally_connected; });
+  return has_layers(model, LayerKind::locally_connected);
 }
 
 }  // namespace

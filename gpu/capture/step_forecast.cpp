@@ -149,11 +149,6 @@ Device in_precision(const Device& device, GpuPrecision precision) {
   }
 }
 
-bool has_attention(const Model& model) {
-  return std::ranges::any_of(model.layers,
-                             [](const Layer& layer) { return layer.kind == LayerKind::attention; });
-}
-
 /// Time of the convolutions in one step.
 Seconds convolution_time(const Model& model, const Trace& trace) {
   Seconds sum;
@@ -197,7 +192,7 @@ Seconds TimeEstimate::of(const Model& model, std::int64_t batch, int steps) cons
   const Trace trace = derive(model, batch, *device_, calibration_, {});
   double fixed = kSetUpSeconds + kPassSeconds * convolution_passes(model);
   const bool two_bytes = precision_ == GpuPrecision::f16 || precision_ == GpuPrecision::bf16;
-  if (two_bytes && has_attention(model)) fixed += kFusedAttentionSeconds;
+  if (two_bytes && has_layers(model, LayerKind::attention)) fixed += kFusedAttentionSeconds;
   const double searches = precision_ == GpuPrecision::f32 ? kOlderCallRuns : 0;
   return Seconds{fixed} + searches * convolution_time(model, trace) +
          static_cast<double>(steps) * step_time(trace);

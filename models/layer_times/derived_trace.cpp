@@ -48,11 +48,6 @@ double best_efficiency(const Device& device, const std::map<std::string, Model>&
   return std::exp((low + high) / 2);
 }
 
-bool has_convolutions(const Model& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const Layer& layer) { return layer.kind == LayerKind::convolution; });
-}
-
 }  // namespace
 
 std::string error_text(const RateError& rate) {
@@ -70,7 +65,7 @@ Calibration calibrate(const Device& device, const std::map<std::string, Model>& 
   for (const DeviceRate& rate : device.rates) {
     const Model& model = model_of(rate, models);
     calibration.errors.push_back({rate, predicted_rate(model, rate, device, calibration.efficiency)});
-    if (rate.use == DeviceRate::Use::calibrate && has_convolutions(model))
+    if (rate.use == DeviceRate::Use::calibrate && has_layers(model, LayerKind::convolution))
       calibration.convolutions_seen = true;
   }
   return calibration;
@@ -158,7 +153,7 @@ std::vector<std::string> warnings(const Model& model, const Device& device, cons
     flags.push_back(fmt::format("no published rate of {}: efficiency assumed equal to that of {}",
                                 device.name, calibration.fitted_on));
   }
-  if (has_convolutions(model) && !calibration.convolutions_seen) {
+  if (has_layers(model, LayerKind::convolution) && !calibration.convolutions_seen) {
     flags.push_back("convolutions extrapolated: the efficiency was fitted on dense networks");
   }
   const bool fp32 = device.choice().precision == KernelChoice::Precision::f32;

@@ -87,6 +87,10 @@ Model read_model(const YamlValue& value) {
   return model;
 }
 
+bool has_layers(const Model& model, LayerKind kind) {
+  return std::ranges::any_of(model.layers, [kind](const Layer& layer) { return layer.kind == kind; });
+}
+
 std::int64_t trainable_parameters(const Model& model) {
   return count_parameters(model, [](const ParameterTensor& tensor) { return tensor.trainable; });
 }

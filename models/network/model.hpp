@@ -20,6 +20,7 @@ struct Model {
 /// Reads the YAML file of a network. @throws InputError
 Model read_model(const YamlValue& value);
 
+bool has_layers(const Model& model, LayerKind kind);    ///< at least one of this kind
 std::int64_t trainable_parameters(const Model& model);  ///< number of elements
 std::int64_t all_parameters(const Model& model);        ///< number of elements, with running statistics
 std::int64_t gradient_tensors(const Model& model);      ///< number of trainable arrays

@@ -1,23 +1,14 @@
 #include "models/work/model_flops.hpp"
 
-#include <algorithm>
-
 namespace stepcast {
-namespace {
-
-bool has(const Model& model, LayerKind kind) {
-  return std::ranges::any_of(model.layers, [=](const Layer& layer) { return layer.kind == kind; });
-}
-
-}  // namespace
 
 std::int64_t tokens_of_sample(const Model& model) {
   const bool image = model.input.size() > 2;
-  return !image && has(model, LayerKind::attention) ? model.input.front() : 0;
+  return !image && has_layers(model, LayerKind::attention) ? model.input.front() : 0;
 }
 
 Flops palm_flops(const Model& model) {
-  if (has(model, LayerKind::experts)) return {};
+  if (has_layers(model, LayerKind::experts)) return {};
   const auto tokens = static_cast<double>(tokens_of_sample(model));
   double sum = 6 * static_cast<double>(trainable_parameters(model)) * tokens;
   for (const Layer& layer : model.layers) {

@@ -345,10 +345,6 @@ void note_simulation(const YamlMap& map, Plan& plan) {
     note_ineffective(map, {"fold"}, "where every worker has a program of its own", plan.ineffective_keys);
 }
 
-bool has_layers(const Model& model, LayerKind kind) {
-  return std::ranges::any_of(model.layers, [&](const Layer& layer) { return layer.kind == kind; });
-}
-
 /// Keys of `kernels` and `memory` for layers that the network does not have.
 void note_absent_layers(const YamlMap& map, const Model& model, IneffectiveKeys& found) {
   if (!has_layers(model, LayerKind::attention))

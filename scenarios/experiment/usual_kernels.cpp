@@ -13,8 +13,7 @@ namespace stepcast {
 namespace {
 
 bool is_transformer(const Model& model) {
-  return std::ranges::any_of(model.layers,
-                             [](const Layer& layer) { return layer.kind == LayerKind::attention; });
+  return has_layers(model, LayerKind::attention);
 }
 
 /// The device with a precision; none if it does not have it.

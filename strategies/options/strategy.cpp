@@ -140,8 +140,7 @@ MemoryOptions memory_options(const Setting& setting, const TrainingOptions& trai
 }
 
 bool has_dropout(const Model& model) {
-  return std::ranges::any_of(model.layers,
-                             [](const Layer& layer) { return layer.kind == LayerKind::dropout; });
+  return has_layers(model, LayerKind::dropout);
 }
 
 Bytes batch_norm_statistics(const Layer& layer) {
