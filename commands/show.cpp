@@ -139,10 +139,10 @@ void show_default_ranges(const Scenario& scenario) {
 void show_stack(const SoftwareStack& stack, const YamlNode& document) {
   print_lines("\nlike {}: {}\n", stack.name, stack.what);
   for (const StackValue& one : stack.values) {
-    const YamlNode* given = find_path(document, "strategy." + one.key);
+    const YamlNode* given = find_path(document, one.path);
     const std::string instead = given == nullptr ? "" : fmt::format(" (the scenario gives {})", given->text);
     const std::string where = one.without_nccl ? ", if the platform does not name NCCL" : "";
-    print_lines("  strategy.{}: {}{}{}: {}\n", one.key, one.value.text, where, instead, one.source);
+    print_lines("  {}: {}{}{}: {}\n", one.path, one.value.text, where, instead, one.source);
   }
 }
 

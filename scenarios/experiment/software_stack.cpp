@@ -1,6 +1,6 @@
 #include "scenarios/experiment/software_stack.hpp"
 
-#include <algorithm>
+#include <string_view>
 
 #include "scenarios/keys/scenario_keys.hpp"
 #include "strategies/registry.hpp"
@@ -8,10 +8,13 @@
 namespace stepcast {
 namespace {
 
+constexpr std::string_view kStrategy = "strategy.";
+
 StackValue read_stack_value(const YamlValue& value) {
   const YamlMap map = read_map(value, stack_value_keys());
   StackValue one;
-  one.key = map.at("key", "a key of strategy").text();
+  const std::string key = map.at("key", "a key of strategy").text();
+  one.path = key.find('.') == std::string::npos ? std::string(kStrategy) + key : key;
   one.value = map.at("value", "the stack's value").node();
   one.source = map.at("source", "where the value is from").text();
   if (const auto yes = map.maybe("without_nccl")) one.without_nccl = yes->boolean();
@@ -37,17 +40,11 @@ const YamlNode* nics_of_nodes(const YamlNode& document, Library& library) {
   return several && count(nics) > 1 ? nics : nullptr;
 }
 
-/// The keys of a strategy; none for an unknown kind, which the reader refuses.
-const Keys* keys_of(const YamlNode& kind) {
-  const auto found = std::ranges::find(strategies(), kind.text, &Strategy::kind);
-  return found == strategies().end() ? nullptr : &found->keys;
-}
-
-/// Sets the dropout of a `transformer_stack` that gives none. The model may be a name: then it has its own.
-void set_dropout(YamlNode& document, const YamlNode& value) {
-  constexpr const char* kPath = "model.transformer_stack.dropout";
-  if (find_path(document, "model.transformer_stack") != nullptr && find_path(document, kPath) == nullptr)
-    assign(document, {kPath, value});
+/// True for a key of the strategy, or one in another mapping that the document has. The model may be a name:
+/// then its file gives all.
+bool takes(const YamlNode& document, const Strategy& strategy, const std::string& path) {
+  if (path.starts_with(kStrategy)) return find_key(strategy.keys, path.substr(kStrategy.size())) != nullptr;
+  return find_path(document, path.substr(0, path.rfind('.'))) != nullptr;
 }
 
 }  // namespace
@@ -77,26 +74,22 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   const YamlNode* kind = find_path(document, "strategy.kind");
   if (!stack || kind == nullptr) return {};
   if (stack->kind && kind->text == "synchronous") assign(document, {"strategy.kind", *stack->kind});
-  const Keys* keys = keys_of(*find_path(document, "strategy.kind"));
-  if (keys == nullptr) return {};
+  const Strategy* strategy = find_strategy(find_path(document, "strategy.kind")->text);
+  if (strategy == nullptr) return {};  // which the reader refuses
   const bool nccl = platform_value(document, "software.nccl", library) != nullptr ||
                     platform_value(document, "software.rccl", library) != nullptr;
   std::vector<std::string> set;
   for (const StackValue& one : stack->values) {
-    if (one.key == "dropout") {
-      set_dropout(document, one.value);
-      continue;
-    }
-    const std::string path = "strategy." + one.key;
     // Layer times that are scaled to a measured step contain the host's.
-    if (one.key == "host_operation" && find_path(document, "strategy.compute_factor") != nullptr) continue;
-    const bool known = std::ranges::find(*keys, one.key, &Key::name) != keys->end();
-    if (!known || (one.without_nccl && nccl) || find_path(document, path) != nullptr) continue;
-    const bool nics = one.key == "channels" && one.value.text == "nics";
+    if (one.path == "strategy.host_operation" && find_path(document, "strategy.compute_factor") != nullptr)
+      continue;
+    if (!takes(document, *strategy, one.path) || (one.without_nccl && nccl)) continue;
+    if (find_path(document, one.path) != nullptr) continue;
+    const bool nics = one.path == "strategy.channels" && one.value.text == "nics";
     const YamlNode* value = nics ? nics_of_nodes(document, library) : &one.value;
     if (value == nullptr) continue;
-    assign(document, {path, YamlNode(*value)});
-    set.push_back(path);
+    assign(document, {one.path, YamlNode(*value)});
+    set.push_back(one.path);
   }
   return set;
 }

@@ -11,7 +11,7 @@ namespace stepcast {
 /// A value of a software stack, such as a bucket size, with the place in its documents or source that says
 /// so.
 struct StackValue {
-  std::string key;  ///< key of `strategy:`
+  std::string path;  ///< in a scenario, such as "strategy.bucket"
   YamlNode value;
   std::string source;
   bool without_nccl = false;  ///< holds only where the platform names no NCCL, which chooses by itself
@@ -31,9 +31,9 @@ SoftwareStack read_software_stack(const YamlValue& value);
 /// The stack that `strategy.like` of the document names; none without the key. @throws InputError
 std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library& library);
 
-/// Sets the keys of `strategy:` that the document does not give and its strategy has, to the values of its
-/// stack.
-/// @returns the keys that were set
+/// Sets the keys that the document does not give to the values of its stack: those of `strategy:` that its
+/// strategy has, others in a mapping that the document has.
+/// @returns the paths that were set
 std::vector<std::string> apply_software_stack(YamlNode& document, Library& library);
 
 }  // namespace stepcast

@@ -128,7 +128,8 @@ const std::vector<std::string>& framework_names() {
 
 const Keys& stack_value_keys() {
   static const Keys keys{
-      {"key", "text", "", "required", "key of `strategy`"},
+      {"key", "text", "", "required",
+       "key of `strategy`, or a path such as `model.transformer_stack.dropout`"},
       {"value", "value", "", "required", "its value in this stack"},
       {"source", "text", "", "required", "where the value is from"},
       {"without_nccl", "boolean", "", "false",
@@ -143,7 +144,7 @@ const Keys& stack_keys() {
       {"framework", "name", "mxnet, oneflow, paddlepaddle, pytorch, tensorflow", "none",
        "framework that trains, as the scenario's `framework`"},
       {"kind", "name", "", "none", "strategy that takes the place of `synchronous`"},
-      {"values", "list of mappings", "", "required", "values of keys of `strategy`", stack_value_keys}};
+      {"values", "list of mappings", "", "required", "values of keys of a scenario", stack_value_keys}};
   return keys;
 }
 
