@@ -166,10 +166,11 @@ std::vector<std::string> warnings(const Model& model, const Device& device, cons
 }
 
 /// Sets the host's times. A processor has no host.
-void set_host_times(const Model& model, const Device& device, Trace& trace) {
+void set_host_times(const Model& model, const std::vector<LayerCost>& costs, const Device& device,
+                    Trace& trace) {
   const double operation = device.host_operation.value;
   if (operation == 0 || device.is_processor()) return;
-  const std::vector<HostOperators> operators = host_operators(model, device.choice());
+  const std::vector<HostOperators> operators = host_operators(model, costs, device.choice());
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const auto& [forward, backward, update] = operators[i];
     trace.layers[i].host = {forward * operation, backward * operation, update * operation};
@@ -216,7 +217,7 @@ Trace derive(const Model& model, std::int64_t batch, const Device& device, const
                             samples(costs[i].backward_weights, &LayerTrace::backward_weights),
                             samples(costs[i].update, &LayerTrace::update)});
   }
-  set_host_times(model, device, trace);
+  set_host_times(model, costs, device, trace);
   if (noise.captured != nullptr)
     trace.source += fmt::format(" Relative noise of trace {}.", noise.captured->name);
   return trace;

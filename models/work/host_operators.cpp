@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "models/cost/cost.hpp"
 #include "models/network/layer.hpp"
 
 namespace stepcast {
@@ -42,8 +41,8 @@ HostOperators operators_of(const Layer& layer, const LayerCost& cost, const Kern
 
 }  // namespace
 
-std::vector<HostOperators> host_operators(const Model& model, const KernelChoice& choice) {
-  const std::vector<LayerCost> costs = layer_costs(model, choice);
+std::vector<HostOperators> host_operators(const Model& model, const std::vector<LayerCost>& costs,
+                                          const KernelChoice& choice) {
   std::vector<HostOperators> operators;
   for (std::size_t i = 0; i < costs.size(); ++i)
     operators.push_back(operators_of(model.layers[i], costs[i], choice));

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "models/cost/cost.hpp"
 #include "models/cost/kernel_choice.hpp"
 #include "models/network/model.hpp"
 
@@ -24,7 +25,9 @@ struct HostOperators {
 /// - An LSTM or GRU is one call of the library.
 ///
 /// Source: operators of a GPT block in PyTorch 1.13 (torch.profiler), compared in
-/// docs/explanation/derived-traces.md.
-std::vector<HostOperators> host_operators(const Model& model, const KernelChoice& choice);
+/// docs/explanation/host-time.md.
+/// @param costs  layer_costs of the model with the same kernels
+std::vector<HostOperators> host_operators(const Model& model, const std::vector<LayerCost>& costs,
+                                          const KernelChoice& choice);
 
 }  // namespace stepcast

@@ -15,7 +15,7 @@ HostOperators of_block(const KernelChoice& choice) {
         model_of("{name: gpt, source: s, transformer_stack: {layers: " + std::to_string(layers) +
                  ", width: 64, heads: 4, sequence: 16, vocabulary: 100}}");
     HostOperators all;
-    for (const HostOperators& layer : host_operators(model, choice)) {
+    for (const HostOperators& layer : host_operators(model, layer_costs(model, choice), choice)) {
       all.forward += layer.forward;
       all.backward += layer.backward;
       all.update += layer.update;
