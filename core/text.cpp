@@ -215,6 +215,18 @@ std::optional<double> unit_factor(std::string_view unit, Dimension dimension) {
 
 }  // namespace
 
+std::vector<std::string> split_words(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\r\v\f";
+  std::vector<std::string> words;
+  for (auto begin = text.find_first_not_of(kBlanks); begin != std::string_view::npos;
+       begin = text.find_first_not_of(kBlanks, begin)) {
+    const auto end = std::min(text.find_first_of(kBlanks, begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
 std::optional<double> parse_number(std::string_view text) {
   const auto number = parse<double>(text);
   return number && std::isfinite(*number) ? number : std::nullopt;

@@ -32,6 +32,9 @@ std::string nearest_word(std::string_view text, const std::vector<std::string>& 
 /// Advice with the nearest word, such as `; did you mean "ring"?`. Empty if there is none.
 std::string word_advice(std::string_view text, const std::vector<std::string>& words);
 
+/// The parts of a text between spaces, tabs and other blanks.
+std::vector<std::string> split_words(std::string_view text);
+
 /// Parses a plain decimal number such as `-12`, `3.5` or `1e-6`. Leading zeros, a plus sign, hexadecimal
 /// numbers, inf and nan are refused: the result is empty.
 std::optional<double> parse_number(std::string_view text);

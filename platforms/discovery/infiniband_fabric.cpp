@@ -99,10 +99,8 @@ void read_heading(const std::vector<std::string>& words, IbNodes& nodes, std::st
 void read_cable(const std::string& peer, const std::string& text, IbNode& one,
                 std::map<std::string, int>& rates) {
   ++one.cables[peer];
-  std::istringstream words(text);
-  std::string last;
-  for (std::string word; words >> word;) last = word;
-  if (one.is_switch && rate_of(last)) ++rates[last];
+  const std::vector<std::string> words = split_words(text);
+  if (one.is_switch && !words.empty() && rate_of(words.back())) ++rates[words.back()];
 }
 
 IbNodes read_nodes(const std::string& text, const std::string& file, std::map<std::string, int>& rates) {

@@ -33,10 +33,7 @@ std::vector<std::string> words_of(const std::string& line) {
       plain += line[i];
     }
   }
-  std::istringstream stream(plain);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
+  return split_words(plain);
 }
 
 /// The devices that the header names, up to "CPU Affinity".

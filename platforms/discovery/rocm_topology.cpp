@@ -12,13 +12,6 @@ namespace {
 
 constexpr std::size_t kMostGpus = 256;
 
-std::vector<std::string> cells_of(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
 /// Reads the row of GPU `row` in the table of link types: "GPU1  XGMI  0".
 void read_links(const std::vector<std::string>& words, std::size_t gpus, const std::string& place,
                 DiscoveredServer& server) {
@@ -61,7 +54,7 @@ DiscoveredServer read_rocm_topology(const std::string& text, const std::string& 
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const std::string place = fmt::format("{}:{}", file, number);
-    const std::vector<std::string> words = cells_of(line);
+    const std::vector<std::string> words = split_words(line);
     if (line.starts_with("==")) {
       links = line.find("Link Type between two GPUs") != std::string::npos;
     } else if (links && gpus == 0 && !words.empty()) {

@@ -75,8 +75,7 @@ void expand(const std::string& name, const std::string& place, std::vector<std::
 Switch read_switch(const std::string& line, const std::string& place, std::string& name) {
   Switch one;
   one.place = place;
-  std::istringstream words(line);
-  for (std::string word; words >> word;) {
+  for (const std::string& word : split_words(line)) {
     const std::size_t equals = word.find('=');
     const std::string key = lower(word.substr(0, equals)),
                       value = equals == std::string::npos ? "" : word.substr(equals + 1);

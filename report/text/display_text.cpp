@@ -9,7 +9,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <sstream>
+
+#include "core/text.hpp"
 
 namespace stepcast {
 namespace {
@@ -143,17 +144,10 @@ std::string fixed(double value, int decimals) {
 
 namespace {
 
-std::vector<std::string> words_in(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
 /// Words wrapped into lines of at most `width` characters; a longer word gets its own line.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;
-  for (const auto& word : words_in(text)) {
+  for (const auto& word : split_words(text)) {
     if (lines.empty() || display_width(lines.back()) + 1 + display_width(word) > width) {
       lines.push_back(word);
     } else {
@@ -172,7 +166,7 @@ Layout layout_of(const TableColumn& column, const std::vector<std::vector<std::s
                  std::size_t index) {
   Layout layout;
   for (const auto& row : rows) layout.width = std::max(layout.width, display_width(row[index]));
-  for (const auto& word : words_in(column.header)) layout.width = std::max(layout.width, display_width(word));
+  for (const auto& word : split_words(column.header)) layout.width = std::max(layout.width, display_width(word));
   layout.width = std::max(layout.width, display_width(column.unit));
   layout.header = wrapped(column.header, layout.width);
   layout.header.push_back(column.unit);

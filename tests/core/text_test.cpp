@@ -5,6 +5,13 @@
 
 using namespace stepcast;
 
+TEST_CASE("a text is split at blanks of any kind and number", "[core]") {
+  CHECK(split_words(" GPU0\tX  NV12\r\n") == std::vector<std::string>{"GPU0", "X", "NV12"});
+  CHECK(split_words("one") == std::vector<std::string>{"one"});
+  CHECK(split_words(" \v\f").empty());
+  CHECK(split_words("").empty());
+}
+
 TEST_CASE("nearest_word suggests a close word and nothing for a far one", "[core]") {
   CHECK(nearest_word("bandwith", {"latency", "bandwidth"}) == "bandwidth");
   CHECK(nearest_word("zzz", {"latency", "bandwidth"}).empty());

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -24,11 +23,6 @@ constexpr std::size_t kMostRows = 100'000;
 
 [[noreturn]] void refuse(const std::string& file, int line, const std::string& what) {
   throw InputError(fmt::format("{}:{}:1: {}", file, line, what));
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  return {std::istream_iterator<std::string>(stream), {}};
 }
 
 bool contains(std::string_view text, std::string_view part) {
@@ -54,7 +48,7 @@ std::string without_rank(const std::string& line) {
   return label ? line.substr(end + 1) : line;
 }
 
-/// Calls `read(line, number)` for each line that is not empty.
+/// Calls `read(line, words, number)` for each line that has words.
 template <class Read>
 void for_each_line(std::string_view text, const Read& read) {
   std::istringstream lines{std::string(text)};
@@ -62,7 +56,7 @@ void for_each_line(std::string_view text, const Read& read) {
   for (std::string line; std::getline(lines, line);) {
     ++number;
     line = without_rank(line);
-    if (line.find_first_not_of(" \t\r\v\f") != std::string::npos) read(line, number);
+    if (const auto words = split_words(line); !words.empty()) read(line, words, number);
   }
 }
 
@@ -131,8 +125,7 @@ void read_row(const std::vector<std::string>& words, NcclTests& tests, const std
 NcclTests read_nccl_text(std::string_view text, const std::string& file) {
   NcclTests tests;
   std::set<std::string> hosts;
-  for_each_line(text, [&](const std::string& line, int number) {
-    const std::vector<std::string> words = words_of(line);
+  for_each_line(text, [&](const std::string& line, const std::vector<std::string>& words, int number) {
     if (words.front().front() == '#') {
       read_rank(words, tests, hosts);
       if (tests.operation.empty()) tests.operation = operation_in(line);
@@ -222,8 +215,7 @@ OsuFigures::Kind kind_of(const std::vector<std::string>& words) {
 
 OsuFigures read_osu(std::string_view text, const std::string& file) {
   OsuFigures figures;
-  for_each_line(text, [&](const std::string& line, int number) {
-    const std::vector<std::string> words = words_of(line);
+  for_each_line(text, [&](const std::string& line, const std::vector<std::string>& words, int number) {
     if (words.front().front() == '#') {
       if (!contains(line, "OSU ") || !contains(line, "Test")) return;
       figures.kind = kind_of(words);
