@@ -92,8 +92,7 @@ std::string fish_completion(const Completions& completions) {
                          one.word.starts_with("-") ? value_of(command + " " + one.word) : "",
                          fish_quoted(one.help));
     if (const std::string argument = value_of(command); !argument.empty())
-      all +=
-          here + argument.substr(argument.starts_with(" -r") || argument.starts_with(" -x") ? 3 : 0) + "\n";
+      all += here + argument.substr(3) + "\n";  // without -r or -x, which an option's value needs
   }
   return all;
 }

@@ -29,8 +29,10 @@ void check_extension(const std::filesystem::path& output) {
 void write_network(const std::string& text, const std::filesystem::path& output) {
   check_writable(output.has_parent_path() ? output.parent_path() : ".");
   write_atomically(output, text);
-  const YamlNode written = parse_yaml(text, output.string());
-  const Model model = read_written([&] { return read_model(YamlValue(written, "")); });
+  const Model model = read_written([&] {
+    const YamlNode written = parse_yaml(text, output.string());
+    return read_model(YamlValue(written, ""));
+  });
   fmt::print("{}: one sample is one {}, {} parameters, {:.6g} GFLOP forward\nwritten: {}\n", model.name,
              model.sample, trainable_parameters(model), forward_flops(model).value / 1e9, output.string());
 }

@@ -70,8 +70,10 @@ void import_platform(const PlatformFiles& files) {
   const std::string text = platform_file_text(discover(files));
   check_writable(files.output.has_parent_path() ? files.output.parent_path() : ".");
   write_atomically(files.output, text);
-  const YamlNode written = parse_yaml(text, files.output.string());
-  const Platform platform = read_written([&] { return read_platform(YamlValue(written, "")); });
+  const Platform platform = read_written([&] {
+    const YamlNode written = parse_yaml(text, files.output.string());
+    return read_platform(YamlValue(written, ""));
+  });
   fmt::print(
       "{}: {} nodes of {} {}, {} NICs a node\nwritten: {}\nnext: replace the figures whose source is "
       "\"assumed\"; "

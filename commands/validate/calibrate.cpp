@@ -137,8 +137,7 @@ void calibrate_links(const CalibrateOptions& options, bool ranks_given) {
   }
 }
 
-}  // namespace
-
+/// Options of a platform that is fitted to a benchmark.
 void add_benchmark_options(const Command& command, CalibrateOptions& options, const Option& cluster,
                            const Option& transport) {
   command
@@ -152,6 +151,8 @@ void add_benchmark_options(const Command& command, CalibrateOptions& options, co
                   "With --from: collective of a table of nccl-tests that does not name it.")
       .one_of({"all_reduce", "all_gather", "reduce_scatter", "sendrecv"});
 }
+
+}  // namespace
 
 void add_calibrate(Command app) {
   const Command command = app.add_subcommand(

@@ -123,6 +123,13 @@ void read_biases(const YamlMap& map, HuggingFaceConfig& config) {
   }
 }
 
+/// The heads of keys and values; they divide those of queries.
+std::int64_t key_value_heads(const YamlValue& value, std::int64_t heads) {
+  const std::int64_t few = value.integer(1, heads);
+  if (heads % few != 0) value.refuse(fmt::format("expected a divisor of {} heads, got {}", heads, few));
+  return few;
+}
+
 /// Forms of a family that keys choose.
 void read_forms(const YamlMap& map, HuggingFaceConfig& config) {
   Family& family = config.family;
@@ -135,10 +142,8 @@ void read_forms(const YamlMap& map, HuggingFaceConfig& config) {
                               : Family::Blocks::parallel;
     if (flag_or(map, "alibi", false)) family.positions = Family::Positions::biases;
     const auto few = larger ? given(map, "num_kv_heads") : std::nullopt;
-    if (few) config.kv_heads = few->integer(1, config.heads);
+    if (few) config.kv_heads = key_value_heads(*few, config.heads);
     if (!larger && flag_or(map, "multi_query", true)) config.kv_heads = 1;
-    if (config.heads % config.kv_heads != 0)
-      few->refuse(fmt::format("expected a divisor of {} heads, got {}", config.heads, config.kv_heads));
   }
   if (family.model_type == "gpt_neox") {
     if (!flag_or(map, "use_parallel_residual", true)) family.blocks = Family::Blocks::before;
@@ -150,11 +155,8 @@ void read_forms(const YamlMap& map, HuggingFaceConfig& config) {
 /// Reads the heads of attention after the width.
 void read_heads(const YamlMap& map, HuggingFaceConfig& config) {
   const bool grouped = config.family.grouped;
-  if (const auto few = grouped ? given(map, "num_key_value_heads") : std::nullopt) {
-    config.kv_heads = few->integer(1, config.heads);
-    if (config.heads % config.kv_heads != 0)
-      few->refuse(fmt::format("expected a divisor of {} heads, got {}", config.heads, config.kv_heads));
-  }
+  if (const auto few = grouped ? given(map, "num_key_value_heads") : std::nullopt)
+    config.kv_heads = key_value_heads(*few, config.heads);
   if (const auto head = grouped ? given(map, "head_dim") : std::nullopt) {
     config.head_size = head->integer(1, kMostUnits / config.heads);
     return;
