@@ -52,12 +52,22 @@ Seconds sum_of_parts(const MatrixProduct& product, double parts, const Device& d
   return moved / (device.kernels->streaming * device.memory_bandwidth);
 }
 
-Seconds time_in_tiles(const MatrixProduct& product, const Tile& tile, double parts, const Device& device,
+double tiles_of(const MatrixProduct& product, const Tile& tile) {
+  return std::ceil(product.rows / tile.rows) * std::ceil(product.columns / tile.columns) * product.together;
+}
+
+/// Time of the tiles on all multiprocessors if every wave were full. No number of parts makes it less.
+Seconds time_in_full_waves(const MatrixProduct& product, const Tile& tile, const Device& device,
+                           FlopsPerSecond rate) {
+  const Flops work{2 * tile.rows * tile.columns * product.inner * tiles_of(product, tile)};
+  return work / (device.multiprocessors * tile_share(tile) * rate);
+}
+
+Seconds time_in_waves(const MatrixProduct& product, const Tile& tile, double parts, const Device& device,
                       FlopsPerSecond rate, Seconds fixed) {
-  const double tiles = std::ceil(product.rows / tile.rows) * std::ceil(product.columns / tile.columns);
-  const double waves = std::ceil(tiles * product.together * parts / device.multiprocessors);
+  const double waves = std::ceil(tiles_of(product, tile) * parts / device.multiprocessors);
   const Flops work{2 * tile.rows * tile.columns * std::ceil(product.inner / parts)};
-  return waves * (work / (tile_share(tile) * rate) + fixed) + sum_of_parts(product, parts, device);
+  return waves * (work / (tile_share(tile) * rate) + fixed);
 }
 
 }  // namespace
@@ -68,9 +78,14 @@ Seconds product_time(const MatrixProduct& product, std::int64_t batch, const Dev
   if (device.multiprocessors == 0) return whole.flops() / (share * device.peak);
   const FlopsPerSecond rate = share / device.multiprocessors * device.peak;  // of one multiprocessor
   Seconds fastest{std::numeric_limits<double>::infinity()};
-  for (const Tile& form : kTiles)
-    for (const double parts : kParts)
-      fastest = std::min(fastest, time_in_tiles(whole, form, parts, device, rate, tile));
+  for (const Tile& form : kTiles) {
+    const Seconds least = (1 - 1e-9) * time_in_full_waves(whole, form, device, rate);  // less the rounding
+    for (const double parts : kParts) {
+      const Seconds sum = sum_of_parts(whole, parts, device);  // grows with the parts
+      if (least + sum >= fastest) break;
+      fastest = std::min(fastest, time_in_waves(whole, form, parts, device, rate, tile) + sum);
+    }
+  }
   return product.in_turn * fastest;
 }
 

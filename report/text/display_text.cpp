@@ -166,7 +166,8 @@ Layout layout_of(const TableColumn& column, const std::vector<std::vector<std::s
                  std::size_t index) {
   Layout layout;
   for (const auto& row : rows) layout.width = std::max(layout.width, display_width(row[index]));
-  for (const auto& word : split_words(column.header)) layout.width = std::max(layout.width, display_width(word));
+  for (const auto& word : split_words(column.header))
+    layout.width = std::max(layout.width, display_width(word));
   layout.width = std::max(layout.width, display_width(column.unit));
   layout.header = wrapped(column.header, layout.width);
   layout.header.push_back(column.unit);
