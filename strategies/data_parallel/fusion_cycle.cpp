@@ -117,9 +117,9 @@ std::vector<Bucket> read_gradient_buckets(const YamlMap& map, const Setting& set
   if (const auto value = map.maybe("host_lead")) cycle.host_lead = value->seconds();
   const auto rounds = map.maybe("negotiation");
   const int collectives = rounds ? static_cast<int>(rounds->integer(0, 100)) : 0;
+  if (cycle.period.value == 0) return gradient_buckets(arrays, element, size, first);
   if (setting.workers() > 1)
     cycle.negotiation = negotiation_seconds(setting.platform, setting.devices, collectives);
-  if (cycle.period.value == 0) return gradient_buckets(arrays, element, size, first);
   return buckets_of_cycles(arrays, workload.median, element, cycle);
 }
 

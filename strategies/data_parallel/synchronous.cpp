@@ -195,13 +195,14 @@ void add_bucket_copies(const Workload& workload, Plan& plan, SynchronousRun& run
 /// Spreads the host work of a step, for all workers of the fullest server, over its passes by their times.
 void add_host_work(const Platform& platform, const Plan& plan, const Synchronous& options,
                    Workload& workload) {
+  if (options.host_work.value == 0) return;
   std::map<int, int> workers;  // by server
   int most = 0;
   for (const int endpoint : plan.endpoints) most = std::max(most, ++workers[platform.node_of(endpoint)]);
   double passes = 0;
   for (const LayerSeconds& layer : workload.median)
     passes += options.micro_batches * ((options.recompute ? 2 : 1) * layer.forward + layer.backward);
-  if (options.host_work.value == 0 || passes == 0) return;
+  if (passes == 0) return;
   workload.host.resize(workload.median.size());
   for (std::size_t i = 0; i < workload.host.size(); ++i) {
     workload.host[i].forward += most * options.host_work.value / passes * workload.median[i].forward;
