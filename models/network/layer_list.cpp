@@ -94,13 +94,17 @@ Shape transformer_input(const TransformerStack& stack) {
   return {stack.sequence, stack.width};
 }
 
-std::vector<Layer> transformer_layers(const TransformerStack& stack) {
+LayerList transformer_layers(const TransformerStack& stack) {
   LayerChain chain{transformer_input(stack), {}};
-  for (int i = 0; i < stack.layers; ++i) append_block(i, stack, chain);
+  std::vector<int> blocks;
+  for (int i = 0; i < stack.layers; ++i) {
+    blocks.push_back(static_cast<int>(chain.layers.size()));
+    append_block(i, stack, chain);
+  }
   append_norm("final_norm", chain);
   complete_dense(stack.vocabulary, false, begin("vocabulary", LayerKind::dense, last(chain), chain));
   begin("loss", LayerKind::softmax_cross_entropy, last(chain), chain).output = {1};
-  return std::move(chain.layers);
+  return {std::move(chain.layers), std::move(blocks)};
 }
 
 namespace {
@@ -118,6 +122,7 @@ struct Scope {
   Indices names;                  ///< their indices
   Indices own;                    ///< inside a block: layers of the same repetition, and `previous`
   std::string prefix;             ///< inside a block: of the layers' names
+  std::vector<int> blocks;        ///< first layers of the repetitions of blocks
 };
 
 const Shape& shape_of(int index, const Scope& scope) {
@@ -232,6 +237,7 @@ void append_block(const YamlValue& value, Scope& scope) {
   if (layers.empty()) list.expected("at least one layer");
   for (std::int64_t i = 0; i < times; ++i) {
     scope.prefix = fmt::format("{}{}_", name, i);
+    scope.blocks.push_back(static_cast<int>(scope.layers.size()));
     scope.own = {{"previous", static_cast<int>(scope.layers.size()) - 1}};
     for (const YamlValue& layer : layers) append_layer(layer, scope);
   }
@@ -264,16 +270,16 @@ void check_size(const YamlValue& value, const Shape& shape) {
   if (product > kMostElements) value.refuse(fmt::format("an array of {} is too large", to_string(shape)));
 }
 
-std::vector<Layer> read_layers(const YamlValue& list, const Shape& input) {
+LayerList read_layers(const YamlValue& list, const Shape& input) {
   const std::vector<YamlValue> items = list.list();
   if (items.empty()) list.expected("at least one layer");
-  Scope scope{input, {}, {}, {{"input", kNetworkInput}}, {}, {}};
+  Scope scope{input, {}, {}, {{"input", kNetworkInput}}, {}, {}, {}};
   for (const YamlValue& item : items) {
     const bool block = item.is(YamlNode::Kind::mapping) && item.any_map().has("repeat");
     block ? append_block(item, scope) : append_layer(item, scope);
   }
   check_all_used(scope);
-  return std::move(scope.layers);
+  return {std::move(scope.layers), std::move(scope.blocks)};
 }
 
 }  // namespace stepcast

@@ -7,6 +7,11 @@
 
 namespace stepcast {
 
+struct LayerList {
+  std::vector<Layer> layers;
+  std::vector<int> blocks;  ///< first layers of the blocks of a stack, or of the repetitions of a block
+};
+
 /// A stack of pre-norm transformer blocks as in GPT-2, from embedded tokens {sequence, width} to the loss.
 ///
 /// A block: layer norm, dense to 3 x width, attention, dense, add, layer norm, dense to `expansion` x width,
@@ -33,7 +38,7 @@ TransformerStack read_transformer_stack(const YamlValue& value);
 Shape transformer_input(const TransformerStack& stack);
 
 /// The layers of the stack, the loss last. The input of the first layer is the network's input.
-std::vector<Layer> transformer_layers(const TransformerStack& stack);
+LayerList transformer_layers(const TransformerStack& stack);
 
 /// Integers of a YAML value, one for each spatial dimension: `3` for all dimensions, or a list such as `[6,
 /// 6, 8]`.
@@ -63,6 +68,6 @@ void check_size(const YamlValue& value, const Shape& shape);
 /// the repetition), and any layer above the block.
 /// @param input  shape of one sample
 /// @throws InputError
-std::vector<Layer> read_layers(const YamlValue& list, const Shape& input);
+LayerList read_layers(const YamlValue& list, const Shape& input);
 
 }  // namespace stepcast

@@ -60,6 +60,12 @@ void check_parameters(const YamlValue& value, const Model& model) {
   if (sum > kMostParameters) value.refuse(fmt::format("a network of {:.3g} parameters is too large", sum));
 }
 
+void set_layers(const YamlValue& value, LayerList list, Model& model) {
+  model.layers = std::move(list.layers);
+  model.blocks = std::move(list.blocks);
+  check_parameters(value, model);
+}
+
 }  // namespace
 
 Model read_model(const YamlValue& value) {
@@ -74,16 +80,14 @@ Model read_model(const YamlValue& value) {
   if (stack) {
     const TransformerStack transformer = read_transformer_stack(yaml.at("transformer_stack"));
     model.input = transformer_input(transformer);
-    model.layers = transformer_layers(transformer);
-    check_parameters(value, model);
+    set_layers(value, transformer_layers(transformer), model);
     return model;
   }
   const YamlValue input = yaml.at("input", "the shape of one sample, such as [3, 224, 224]");
   for (const YamlValue& size : input.list()) model.input.push_back(size.integer(1, 1'000'000'000));
   if (model.input.empty() || model.input.size() > 4) input.expected("a shape of 1 to 4 integers");
   check_size(input, model.input);
-  model.layers = read_layers(yaml.at("layers", "a list of layers"), model.input);
-  check_parameters(value, model);
+  set_layers(value, read_layers(yaml.at("layers", "a list of layers"), model.input), model);
   return model;
 }
 

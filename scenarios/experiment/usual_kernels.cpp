@@ -58,14 +58,15 @@ bool takes_precision(const YamlNode& document) {
 
 void apply_usual_kernels(YamlNode& document, const Model& model, const Device& device) {
   const YamlNode* trace = document.find("trace");
-  if (trace == nullptr || trace->text != "derived" || !is_transformer(model)) return;
-  for (const char* key : {"kernels", "strategy.precision", "strategy.like", "strategy.compression"}) {
+  if (trace == nullptr || trace->text != "derived") return;
+  for (const char* key : {"kernels", "strategy.precision", "strategy.compression"}) {
     if (find_path(document, key) != nullptr) return;
   }
   const std::string precision = usual_precision(model, device);
-  if (precision == "f32" || !takes_precision(document)) return;
+  const bool mixed = is_transformer(model);
+  if (mixed ? precision == "f32" || !takes_precision(document) : precision != "tf32") return;
   assign(document, {"kernels", parse_yaml(kernels_text(model, device, precision), "default kernels")});
-  assign(document, parse_assignment("strategy.precision=mixed"));
+  if (mixed) assign(document, parse_assignment("strategy.precision=mixed"));
 }
 
 }  // namespace stepcast

@@ -123,6 +123,9 @@ Keys make_keys() {
         renamed({"split_points", "list of layer names", "", "the fastest division",
                  "names of the first layers of stages 2, 3, ..."},
                 "cuts"),
+        {"split", "name", "time, blocks", "time",
+         "how layers are divided without split_points: into stages that take the same time, or that have as "
+         "many blocks"},
         {"micro_batches", "integer", "1 to 1e5", "1", "micro-batches in a step"},
         {"schedule", "name", "naive, gpipe, 1f1b, interleaved", "1f1b", "order of the passes of a stage"},
         {"chunks", "integer", "2 to 1000", "required with interleaved",

@@ -54,8 +54,28 @@ PipelineOptions read_pipeline_options(const YamlMap& map) {
   return options;
 }
 
+namespace {
+
+/// Runs of as many blocks each. The first also has the layers before the blocks, the last those after them.
+Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
+  const std::size_t blocks = model.blocks.size(), count = static_cast<std::size_t>(runs);
+  if (blocks == 0 || blocks % count != 0)
+    split.refuse(fmt::format("{} blocks cannot be divided equally among {} stages; give split: time or "
+                             "split_points",
+                             blocks, runs));
+  Stages starts{0};
+  for (std::size_t run = 1; run < count; ++run) starts.push_back(model.blocks[run * (blocks / count)]);
+  starts.push_back(static_cast<int>(model.layers.size()));
+  return starts;
+}
+
+}  // namespace
+
 Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs) {
   const auto named = map.maybe("split_points");
+  const auto split = map.maybe("split");
+  const bool by_blocks = split && split->one_of({"time", "blocks"}) == 1;
+  if (!named && by_blocks) return equal_blocks(*split, setting.model, runs);
   if (!named) {
     std::vector<double> seconds;
     for (const LayerTrace& layer : times.layers) {

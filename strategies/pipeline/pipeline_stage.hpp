@@ -24,7 +24,7 @@ struct PipelineOptions {
 PipelineOptions read_pipeline_options(const YamlMap& map);
 
 /// First layers of all runs of layers (one for each chunk of each stage): the layers that `split_points`
-/// names, or those that make the slowest run fastest.
+/// names, those of equal numbers of blocks, or those that make the slowest run fastest.
 Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs);
 
 /// A run of consecutive layers of a stage. A stage of an interleaved pipeline has several.

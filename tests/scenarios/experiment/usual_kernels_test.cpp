@@ -28,16 +28,20 @@ TEST_CASE("a transformer on tensor cores is trained in half precision by default
   CHECK(h100.optimizer == KernelChoice::UpdateRule::adamw);
   CHECK(choice_of("gpt2-small", "dgx1v").precision ==
         Precision::f16);  // which has neither bf16 nor flash kernels
+  CHECK(choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous, like: pytorch-ddp}") == h100);
   CHECK(choice_of("gpt2-small", "dgx1v").attention == Attention::eager);
+}
+
+TEST_CASE("other networks compute in TF32 by default, where the device has it", "[scenarios]") {
+  CHECK(choice_of("resnet50", "dgx-h100-pod").precision == KernelChoice::Precision::tf32);
 }
 
 TEST_CASE("what a scenario names of its precision, and other networks, keep the plain default",
           "[scenarios]") {
   const KernelChoice plain;
-  CHECK(choice_of("resnet50", "dgx-h100-pod") == plain);
+  CHECK(choice_of("resnet50", "dgx1v") == plain);
   CHECK(choice_of("gpt2-small", "dgx1-p100") == plain);  // without tensor cores
   CHECK(choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous, precision: mixed}") == plain);
-  CHECK(choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous, like: pytorch-ddp}") == plain);
   const KernelChoice named =
       choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous}", "kernels: {precision: tf32}\n");
   CHECK(named.precision == KernelChoice::Precision::tf32);

@@ -81,6 +81,23 @@ TEST_CASE("stages begin where they are told to", "[sim]") {
   CHECK(seconds == Approx(8 * 5 * 0.030 + 3 * 0.030 + 6 * kMessage + 0.001).epsilon(1e-9));
 }
 
+TEST_CASE("stages have as many blocks, and the last one also the layers after them", "[sim]") {
+  const std::string blocks =
+      "{name: blocks, source: s, input: [10], layers: [{repeat: 4, name: block, layers: [{name: a, kind: "
+      "dense, units: 10}, {name: b, kind: gelu}]}, {name: c, kind: gelu}, {name: d, kind: gelu}, {name: e, "
+      "kind: gelu}, {name: l, kind: mean_squared_error}]}";
+  const std::string pipeline = "{kind: pipeline, schedule: gpipe, micro_batches: 8, split: blocks, stages: ";
+  const double seconds = numbers_from_child(1, [&] {
+    PlannedRun planned(4, blocks, pipeline + "4}", 8);
+    return std::vector<double>{planned.last_step()};
+  })[0];
+  // Stages of 2, 2, 2 and 6 layers.
+  CHECK(seconds == Approx(8 * 6 * 0.030 + 3 * 2 * 0.030 + 6 * kMessage + kStageUpdate).epsilon(1e-9));
+  CHECK_THROWS_WITH(PlannedRun(3, blocks, pipeline + "3}", 8),
+                    "strategy.yaml:1:60: strategy.split: 4 blocks cannot be divided equally among 3 stages; "
+                    "give split: time or split_points");
+}
+
 TEST_CASE("replicas of a pipeline, folded and not, take the same step", "[sim]") {
   const std::string options = "schedule: 1f1b, micro_batches: 4, all_reduce: ring";
   CHECK(run(options, 8, 8, true).seconds == Approx(run(options, 8, 8, false).seconds).epsilon(1e-4));
