@@ -487,6 +487,23 @@ refuses 2 'strategy.bucekt: unknown key' search tiny.yaml --minimise step_second
 refuses 2 '--point: expected a point of the sweep, such as "workers=2", got "workers=3"' search tiny.yaml --minimise step_seconds --over strategy.bucket --point workers=3
 prints 'best: strategy.overlap=' search tiny.yaml --maximize samples_per_second --over strategy.overlap -o american
 refuses 2 '--maximise excludes --minimise' search tiny.yaml --minimize step_seconds --maximize samples_per_second --over strategy.overlap
+layouts=(search gpt.yaml --layouts --gpus 8)
+cat >gpt.yaml <<'YAML'
+name: gpt
+model: {name: gpt, source: made up, transformer_stack: {layers: 4, width: 512, heads: 8, sequence: 128, vocabulary: 1000}}
+trace: derived
+platform: dgx-a100
+workers: 4
+global_batch: 16
+strategy: {kind: synchronous}
+YAML
+prints 'gpt: 126 layouts' "${layouts[@]}" --dry-run -o lay
+[ ! -e lay ] || fail "a dry run of layouts wrote a folder"
+prints 'best: pipeline' "${layouts[@]}" -j 1 -o lay-1
+prints 'written: lay-2/layouts.csv' "${layouts[@]}" -j 2 -o lay-2
+cmp -s lay-1/layouts.csv lay-2/layouts.csv || fail "layouts.csv differs between -j 1 and -j 2"
+refuses 2 '--layouts excludes --over' "${layouts[@]}" --over strategy.bucket
+refuses 2 '--gpus needs --layouts' search gpt.yaml --gpus 8 --minimise step_seconds --over strategy.bucket
 refuses 2 '--maximise COLUMN or --minimise COLUMN is required' search tiny.yaml --over strategy.bucket
 
 # A search for a loss trains its settings; a call of learn uses the trainings that an earlier one has finished.

@@ -10,6 +10,7 @@
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
 #include "commands/scenario_options.hpp"
+#include "commands/search/search_layouts.hpp"
 #include "commands/search/search_scenario.hpp"
 #include "commands/search/search_trials.hpp"
 #include "core/error.hpp"
@@ -91,6 +92,7 @@ void print_size(const SearchCommand& command, const SearchedScenario& searched, 
 void search(const SearchCommand& command) {
   Library library;
   const SearchedScenario searched = read_searched_scenario(command, library);
+  if (command.layouts) return search_layouts(command, searched, library);
   const Space space = space_of(searched.keys);
   const SearchOptions method_options = search_options_of(command, space);
   if (command.dry_run) return print_size(command, searched, method_options.evaluations, library);
@@ -136,39 +138,56 @@ void search(const SearchCommand& command) {
 
 namespace {
 
-void add_method(const Command& command, SearchCommand& options) {
+Option add_layouts(const Command& command, SearchCommand& options) {
+  Option layouts =
+      command.add_flag("--layouts", options.layouts,
+                       "Simulate all layouts of the workers that fit into memory: pipeline, tensor and data "
+                       "parallelism, ZeRO, micro-batches and recomputation.");
+  command.add_option("--gpus", options.gpus, "With --layouts: number of workers. Default: the scenario's.")
+      .range(1, 10'000'000);
+  return layouts;
+}
+
+void add_method(const Command& command, const Option& layouts, SearchCommand& options) {
   command
       .add_option(
           "--over", options.over,
           "Keys whose values the search chooses, separated by commas: KEY=LOW..HIGH, KEY=LOW..HIGH:log (log "
-          "scale), KEY=A|B|C, or KEY alone for the values of the sweep or usual values.")
-      .required()
-      .type_name("KEYS");
+          "scale), KEY=A|B|C, or KEY alone for the values of the sweep or usual values. This option or "
+          "--layouts is required.")
+      .type_name("KEYS")
+      .excludes(layouts);
   command.add_option("--by", options.method, "Method that chooses the next settings.")
       .one_of(search_method_names())
-      .show_default();
+      .show_default()
+      .excludes(layouts);
   command.add_option("--evaluations", options.evaluations, "Number of different settings to simulate.")
       .range(1, 100000)
-      .show_default();
+      .show_default()
+      .excludes(layouts);
   command
       .add_option("--at-once", options.at_once,
                   "Number of settings that are chosen before the result of the first is known. The method "
                   "evolution uses the population instead; direct chooses one setting at a time.")
       .range(1, 1000)
-      .show_default();
+      .show_default()
+      .excludes(layouts);
   command
       .add_option(
           "--population", options.population,
           "Number of settings of a generation, for --by evolution. Default: a tenth of the evaluations.")
-      .range(3, 10000);
+      .range(3, 10000)
+      .excludes(layouts);
   command
       .add_option("--point", options.point,
                   "Point of the scenario's sweep at which to search. Default: the last point.")
       .type_name("NAME");
-  command.add_option("--seed", options.seed, "Seed of the search's random numbers.").show_default();
+  command.add_option("--seed", options.seed, "Seed of the search's random numbers.")
+      .show_default()
+      .excludes(layouts);
 }
 
-void add_run_of_search(const Command& command, SearchCommand& options) {
+void add_run_of_search(const Command& command, const Option& layouts, SearchCommand& options) {
   add_results_folder(command, options.output,
                      "Folder for search.csv. Default: results/SCENARIO-NAME-search.");
   add_jobs(command, options.processes, "simulations");
@@ -182,10 +201,11 @@ void add_run_of_search(const Command& command, SearchCommand& options) {
       .show_default();
   add_memory_limit(command, options.memory_limit, "A setting fails");
   add_time_limit(command, options.time_limit, "A setting fails if its simulation");
-  command.add_flag(
-      "--resume", options.resume,
-      "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "
-      "same.");
+  command
+      .add_flag("--resume", options.resume,
+                "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "
+                "same.")
+      .excludes(layouts);
   command.add_flag(
       "--dry-run", options.dry_run,
       "Print the number of settings and the time that they need, measured with the unchanged scenario. Write "
@@ -203,6 +223,7 @@ void add_search(Command app) {
       .required()
       .transform(scenario_file)
       .type_name("SCENARIO.yaml");
+  const Option layouts = add_layouts(command, *options);
   const Option maximise = command
                               .add_option("--maximise,--maximize", options->column,
                                           "Column of results.csv to maximise, or accuracy: the settings are "
@@ -214,14 +235,18 @@ void add_search(Command app) {
                   "Column of results.csv to minimise, or loss, seconds_to_target or samples_to_target: the "
                   "settings are then trained as by learn.")
       .type_name("COLUMN")
-      .excludes(maximise);
-  add_method(command, *options);
-  add_run_of_search(command, *options);
+      .excludes(maximise)
+      .excludes(layouts);
+  add_method(command, layouts, *options);
+  add_run_of_search(command, layouts, *options);
   command.callback(
       [options, minimise] {
         options->smallest = !minimise->empty();
         if (options->smallest) options->column = *minimise;
-        if (options->column.empty())
+        if (!options->layouts && options->gpus > 0) throw InputError("search: --gpus needs --layouts");
+        if (!options->layouts && options->over.empty())
+          throw InputError("search: --over KEYS or --layouts is required");
+        if (!options->layouts && options->column.empty())
           throw InputError("search: --maximise COLUMN or --minimise COLUMN is required");
         options->processes = jobs_or_cores(options->processes);
         search(*options);

@@ -129,10 +129,14 @@ SearchedScenario read_searched_scenario(const SearchCommand& command, Library& l
   SearchedScenario searched;
   Scenario& scenario = searched.scenario;
   scenario = read_scenario(command.scenario, parse_assignments(command.settings));
-  searched.keys = read_search_keys(command.over, scenario);
+  if (!command.layouts) searched.keys = read_search_keys(command.over, scenario);
   std::vector<Assignment> fixed;
   for (const Assignment& one : chosen_point(scenario, command.point).values) {
     if (!is_searched(searched.keys, one.path)) fixed.push_back(one);
+  }
+  if (command.gpus > 0) {
+    std::erase_if(fixed, [](const Assignment& one) { return one.path == "workers"; });
+    fixed.push_back(parse_assignment(fmt::format("workers={}", command.gpus)));
   }
   searched.point = point_name(fixed);
   searched.draws = drawn_values(scenario, fixed, command.draws, library);

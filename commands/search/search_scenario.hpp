@@ -28,6 +28,8 @@ struct SearchCommand {
   int population = 0;  ///< of the method evolution; 0: a tenth of the evaluations
   int processes = 0;   ///< 0: one per core
   std::uint64_t seed = 1;
+  bool layouts = false;  ///< all layouts of the workers are simulated
+  int gpus = 0;          ///< workers of the layouts; 0: those of the scenario
   bool resume = false, dry_run = false;
 };
 

@@ -1,0 +1,56 @@
+#include "commands/search/layouts.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/scenarios/scenario_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+Experiment experiment_of(int workers, int blocks) {
+  const Scenario scenario = scenario_of(
+      "name: t\nmodel: {name: gpt, source: s, transformer_stack: {layers: " + std::to_string(blocks) +
+      ", width: 64, heads: 4, sequence: 8, vocabulary: 16}}\ntrace: derived\nplatform: dgx-a100\nworkers: " +
+      std::to_string(workers) + "\nglobal_batch: 16\nstrategy: {kind: synchronous}\n");
+  Library library;
+  return build_experiment(scenario.document, {}, library);
+}
+
+std::vector<std::string> texts_of(const std::vector<Assignment>& values) {
+  std::vector<std::string> texts;
+  for (const Assignment& one : values) texts.push_back(one.path + "=" + one.value.text);
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("layouts divide workers, blocks and samples", "[commands]") {
+  const std::vector<Layout> layouts = layouts_of(experiment_of(4, 2));
+  REQUIRE_FALSE(layouts.empty());
+  for (const Layout& one : layouts) {
+    CHECK(one.stages * one.tensor * one.replicas == 4);
+    CHECK(2 % one.stages == 0);
+    CHECK(one.micro_batch * one.micro_batches * one.replicas == 16);
+  }
+  // Divisions (pipeline, tensor) x ZeRO stages x micro-batches (a replica of four has 4 samples, 1 to 4 at
+  // once; one of two 8; one has 16), each with and without recomputation.
+  CHECK(layouts.size() ==
+        2 * (4 * 3 /* 1, 1 */ + 3 * 4 /* 1, 2 */ + 4 /* 1, 4 */ + 2 * 4 /* 2, 1 */ + 4 /* 2, 2 */));
+}
+
+TEST_CASE("the values of a layout replace keys that divide, and those that its kind does not have",
+          "[commands]") {
+  const YamlNode strategy = parse_yaml("{kind: zero, stage: 2, like: pytorch-fsdp, bucket: 1 MiB}", "s");
+  const Layout layout{
+      .stages = 2, .tensor = 4, .replicas = 8, .zero = 1, .micro_batch = 2, .micro_batches = 3};
+  CHECK(to_string(layout) == "pipeline 2, tensor 4, data 8, ZeRO 1, micro-batch 2");
+  CHECK(texts_of(values_of(layout, strategy)) ==
+        std::vector<std::string>{"strategy.stage=", "strategy.kind=pipeline", "strategy.recompute=false",
+                                 "strategy.micro_batches=3", "strategy.stages=2", "strategy.tensor=4",
+                                 "strategy.zero=1", "strategy.split=blocks"});
+  const Layout replicas{.replicas = 8, .zero = 3, .micro_batch = 2, .micro_batches = 3, .recompute = true};
+  CHECK(texts_of(values_of(replicas, strategy)) ==
+        std::vector<std::string>{"strategy.stage=", "strategy.kind=zero", "strategy.recompute=true",
+                                 "strategy.accumulation=3", "strategy.stage=3"});
+}
