@@ -264,7 +264,7 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
   start.model = seen_from(file, start.model);
   start.platform = seen_from(file, start.platform);
   if (options.batch.empty())
-    fit_memory(file, strategy, options.workers.empty() ? Workers::may_grow : Workers::given, start);
+    fit_memory(file, {.strategy = options.strategy.empty(), .workers = options.workers.empty()}, start);
   start.batch =
       questions.number(options.batch, "--batch", "Samples of a worker in a step", start.batch, 1'000'000'000);
   return start;
@@ -293,7 +293,9 @@ void add_scenario_options(const Command& command, InitOptions& options) {
                   "and device, "
                   "or else derived.")
       .type_name("NAME");
-  command.add_option("--strategy", options.strategy, "Training strategy. Default: synchronous.")
+  command
+      .add_option("--strategy", options.strategy,
+                  "Training strategy. Default: synchronous, or zero where that does not fit into memory.")
       .type_name("KIND");
   command
       .add_option(

@@ -7,6 +7,7 @@
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
@@ -34,21 +35,32 @@ bool fit_batch(const std::filesystem::path& file, ScenarioStart& start) {
   return false;
 }
 
+/// Tries smaller batches, and then the same with recomputation.
+bool fit_training(const std::filesystem::path& file, ScenarioStart& start) {
+  if (fit_batch(file, start)) return true;
+  if (find_key(find_strategy(start.strategy)->keys, "recompute") == nullptr) return false;
+  start.recompute = true;
+  return fit_batch(file, start);
+}
+
+/// Partitions parameters, gradients and optimizer state, as PyTorch's FSDP does.
+void partition_all(ScenarioStart& start) {
+  start.strategy = "zero";
+  start.example = "{kind: zero, stage: 3}";
+  start.recompute = false;
+  start.takes_precision = true;
+}
+
 }  // namespace
 
-void fit_memory(const std::filesystem::path& file, const Strategy& strategy, Workers workers,
-                ScenarioStart& start) {
-  bool found = fit_batch(file, start);
-  if (!found && find_key(strategy.keys, "recompute") != nullptr) {
-    start.recompute = true;
-    found = fit_batch(file, start);
-  }
-  if (!found && start.strategy == "zero") {
-    start.example = "{kind: zero, stage: 3}";
-    found = fit_batch(file, start);
+void fit_memory(const std::filesystem::path& file, MayChange may_change, ScenarioStart& start) {
+  bool found = fit_training(file, start);
+  if (!found && (start.strategy == "zero" || may_change.strategy)) {
+    partition_all(start);
+    found = fit_training(file, start);
   }
   const int least = start.least;
-  while (!found && workers == Workers::may_grow && 2 * start.least <= start.most) {
+  while (!found && may_change.workers && 2 * start.least <= start.most) {
     start.least *= 2;
     found = fits(file, start);
   }

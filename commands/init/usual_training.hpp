@@ -3,17 +3,18 @@
 #include <filesystem>
 
 #include "commands/init/starting_files.hpp"
-#include "strategies/options/strategy.hpp"
 
 namespace stepcast {
 
-enum class Workers { given, may_grow };
+/// What the user did not give.
+struct MayChange {
+  bool strategy = false, workers = false;
+};
 
 /// Reduces the batch until the first point fits into memory. If none does, tries the same with recomputation,
-/// with kind zero in stage 3, and, if the workers were not given, with twice as many at the first point. If
-/// nothing fits, the batch is 1.
+/// then with kind zero in stage 3, if that is the kind or it may change, and with twice as many workers at
+/// the first point, if they may change. If nothing fits, the batch is 1.
 /// @param file  is written and removed again
-void fit_memory(const std::filesystem::path& file, const Strategy& strategy, Workers workers,
-                ScenarioStart& start);
+void fit_memory(const std::filesystem::path& file, MayChange may_change, ScenarioStart& start);
 
 }  // namespace stepcast
