@@ -19,7 +19,8 @@ PAGE = "docs/reference/scorecard.md"
 COLUMNS = ("item", "document", "line", "claim", "kind", "scenario", "points", "class", "forecast", "low", "high", "claim_low", "claim_high",
            "width", "ideal_scaling_error", "blind", "times", "verdict", "why")
 VERDICTS = ("holds", "fails", "open", "cannot be judged")
-CLASSES = {"figure": "figures, judged both ways", "order": "orders, judged one way", "loss": "trainings, by seeds",
+CLASSES = {"figure yes": "figures, judged both ways, blind", "figure no": "figures, judged both ways, not blind",
+           "order": "orders, judged one way", "loss": "trainings, by seeds",
            "mechanism": "mechanisms, formulas and inputs", "none": "without a scenario"}
 FACTOR = 2       # a forecast that is as far off as this must not hold as well
 MARGIN = 0.05    # an order that is nearer to equality than this is open
@@ -166,6 +167,6 @@ def tables():
         return {}
     rows = read_csv(DATA)
     heads = "| class | items | lines | hold | fail | open | cannot be judged |"
-    classes = [counted(title, grouped(rows, "class").get(name, [])) for name, title in CLASSES.items()]
+    classes = [counted(title, [row for row in rows if name in (row["class"], f"{row['class']} {row['blind']}")]) for name, title in CLASSES.items()]
     return {PAGE: {"classes": markdown(heads, classes),
                    "not-held": markdown("| item | claim | forecast, or ratio of medians | verdict |", failed(rows))}}
