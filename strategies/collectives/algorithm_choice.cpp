@@ -8,7 +8,7 @@
 namespace stepcast {
 namespace {
 
-/// Row of Open MPI's decision table: the algorithm below this number of ranks and this number of bytes. The
+/// Row of a library's decision table: the algorithm below this number of ranks and this number of bytes. The
 /// first row that matches counts.
 struct Decision {
   int ranks;
@@ -33,12 +33,30 @@ constexpr std::array kOpenMpi{
     Decision{kAny, 2048, kTree},    Decision{kAny, 16384, kRing},     Decision{kAny, 32768, kDoubling},
     Decision{kAny, kMore, kRing}};
 
+/// Bytes below which a buffer has at most as many elements of fp32, the unit of LBANN's limits.
+constexpr double up_to(double elements) {
+  return 4 * elements + 1;
+}
+
+constexpr std::array kAluminum{Decision{64, kMore, kRing},
+                               Decision{kAny, up_to(512), kDoubling},
+                               Decision{128, up_to(4096), kHalving},
+                               Decision{128, kMore, kRing},
+                               Decision{256, up_to(8192), kHalving},
+                               Decision{256, kMore, kRing},
+                               Decision{512, up_to(32768), kHalving},
+                               Decision{512, kMore, kRing},
+                               Decision{2048, up_to(65536), kHalving},
+                               Decision{2048, kMore, kRing},
+                               Decision{kAny, up_to(262144), kHalving},
+                               Decision{kAny, kMore, kRing}};
+
 }  // namespace
 
 const std::vector<std::string>& algorithm_names() {
-  static const std::vector<std::string> names{
-      "automatic",     "ring",        "halving_doubling", "recursive_doubling",
-      "binomial_tree", "double_tree", "hierarchical",     "mpi"};
+  static const std::vector<std::string> names{"automatic",          "ring",          "halving_doubling",
+                                              "recursive_doubling", "binomial_tree", "double_tree",
+                                              "hierarchical",       "mpi",           "aluminum"};
   return names;
 }
 
@@ -74,6 +92,7 @@ std::shared_ptr<const Schedule> all_reduce_schedule(const AllReduceChoice& choic
       case Algorithm::hierarchical:
         return hierarchical_all_reduce(group, choice.local, choice.network);
       case Algorithm::mpi:
+      case Algorithm::aluminum:
         return *all_reduce_schedule(resolved_choice(choice, group.ranks, buffer), group, buffer);
       case Algorithm::automatic:
         break;
@@ -84,11 +103,14 @@ std::shared_ptr<const Schedule> all_reduce_schedule(const AllReduceChoice& choic
 }
 
 AllReduceChoice resolved_choice(const AllReduceChoice& choice, int ranks, Bytes buffer) {
-  if (choice.algorithm != Algorithm::mpi) return choice;
-  AllReduceChoice resolved;
-  resolved.algorithm = std::find_if(kOpenMpi.begin(), kOpenMpi.end(), [&](const Decision& one) {
-                         return ranks < one.ranks && buffer.value < one.bytes;
-                       })->algorithm;
+  const auto decided = [&](const auto& table) {
+    return std::ranges::find_if(
+               table, [&](const Decision& one) { return ranks < one.ranks && buffer.value < one.bytes; })
+        ->algorithm;
+  };
+  if (choice.algorithm == Algorithm::mpi) return {.algorithm = decided(kOpenMpi)};
+  AllReduceChoice resolved = choice;
+  if (choice.algorithm == Algorithm::aluminum) resolved.algorithm = decided(kAluminum);
   return resolved;
 }
 

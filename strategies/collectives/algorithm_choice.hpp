@@ -19,7 +19,8 @@ enum class Algorithm {
   binomial_tree,
   double_tree,
   hierarchical,
-  mpi  ///< the choice of the MPI library, by the decision rules of Open MPI 4.1
+  mpi,      ///< the choice of the MPI library, by the decision rules of Open MPI 4.1
+  aluminum  ///< the choice of LBANN and Aluminum on Sierra, by ranks and size
 };
 
 /// Options of an all-reduce, from the scenario.
@@ -42,10 +43,12 @@ int tree_pieces(const AllReduceChoice& choice, Bytes buffer);
 std::shared_ptr<const Schedule> all_reduce_schedule(const AllReduceChoice& choice, const Group& group,
                                                     Bytes buffer);
 
-/// Resolves `mpi` to the algorithm that Open MPI 4.1 takes for a sum of floats of this size; returns any
-/// other choice unchanged. Its segmented ring counts as `ring`, its reduce and broadcast as `binomial_tree`,
-/// its Rabenseifner algorithm as `halving_doubling`, which differs if `ranks` is no power of two. Source:
-/// Open MPI 4.1, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c, commutative operations.
+/// Resolves `mpi` and `aluminum` to the algorithm that the library takes for a sum of floats of this size;
+/// returns any other choice unchanged. Rabenseifner's algorithm counts as `halving_doubling`, which differs
+/// if `ranks` is no power of two. Open MPI's segmented ring counts as `ring`, its reduce and broadcast as
+/// `binomial_tree`. Sources: Open MPI 4.1, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c, commutative
+/// operations; LLNL/lbann, src/comm.cpp, lbann_comm::allreduce ("Tuned for Sierra": rings of NCCL, or MPI for
+/// small matrices), and LLNL/Aluminum, MPIBackend::Allreduce (up to 512 elements recursive doubling).
 AllReduceChoice resolved_choice(const AllReduceChoice& choice, int ranks, Bytes buffer);
 
 /// Choices among which `automatic` takes the fastest.

@@ -203,7 +203,7 @@ void note_algorithm(const YamlMap& map, const Usage& usage, IneffectiveKeys& fou
   const Algorithm algorithm = algorithm_of(map);
   const std::string with = "with all_reduce: " + algorithm_names()[static_cast<std::size_t>(algorithm)];
   const bool any = algorithm == Algorithm::automatic;
-  const bool ring = any || algorithm == Algorithm::ring;
+  const bool ring = any || algorithm == Algorithm::ring || algorithm == Algorithm::aluminum;
   if (!ring && !usage.rings) note_ineffective(map, {"channels"}, with, found);
   if (!(ring && usage.nodes_of_several) && !usage.rings_over_nodes_of_several)
     note_ineffective(map, {"channels"}, kLoneRanks, found);
@@ -233,8 +233,11 @@ void note_streams(const YamlMap& map, const Usage& usage, bool at_once, Ineffect
 const Keys& communication_keys() {
   static const Keys keys{
       {"all_reduce", "name",
-       "automatic, ring, halving_doubling, recursive_doubling, binomial_tree, double_tree, hierarchical, mpi",
-       "automatic", "algorithm that sums gradients; automatic takes the fastest for each buffer size"},
+       "automatic, ring, halving_doubling, recursive_doubling, binomial_tree, double_tree, hierarchical, "
+       "mpi, aluminum",
+       "automatic",
+       "algorithm that sums gradients; automatic takes the fastest for each buffer size, mpi and aluminum "
+       "follow the rules of these libraries"},
       {"channels", "integer", "1 to 64", "1", "rings that share each buffer"},
       {"inside_node", "name", "reduce_scatter, leader, flat", "reduce_scatter",
        "hierarchical: algorithm inside a node"},

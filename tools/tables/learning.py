@@ -1,17 +1,13 @@
-"""Claims about learning, from docs/notes/2026-11-learning-claims.csv, and the picture docs/img/learning-time.png, from 2026-11-learning-time.csv.
+"""The picture docs/img/learning-time.png, from docs/notes/2026-11-learning-time.csv.
 
-Renewed from the folder of the results of `stepcast learn scenarios/learn/NAME.yaml -o FOLDER/NAME`; the picture from those of `sandblaster`.
+Renewed from the results of `stepcast learn scenarios/learn/sandblaster.yaml -o FOLDER/sandblaster`; docs/reference/scorecard.md has the claims.
 """
-import math
 import pathlib
 import statistics
 
-from tables.page import csv_text, grouped, markdown, read_csv
+from tables.page import csv_text, read_csv
 
-PAGE = "docs/notes/2026-11-learning-claims.md"
-DATA = PAGE.replace(".md", ".csv")
 CURVES_DATA = "docs/notes/2026-11-learning-time.csv"
-COLUMNS = ("scenario", "claim", "quantity", "points", "medians", "holds_in", "seeds", "verdict")
 CURVE_COLUMNS = ("curve", "seconds", "accuracy", "lowest", "highest")
 CURVES = {  # name, what the name of its point contains, colour (Okabe and Ito, as in report/plots/style.cpp)
     "Downpour SGD with Adagrad": ("optimizer=adagrad", "#D55E00"),
@@ -19,22 +15,6 @@ CURVES = {  # name, what the name of its point contains, colour (Okabe and Ito, 
     "SGD on one worker": ("workers=1,", "#000000"),
     "Sandblaster L-BFGS": ("workers=16, strategy={kind: sandblaster, tasks: 128}", "#009E73"),
 }
-
-
-def number(text, quantity):
-    if text and math.isfinite(float(text)):
-        return f"{float(text):.3g}"
-    return "diverged" if quantity == "loss" else "never"
-
-
-def short(point):
-    return point.replace("strategy={kind: ", "").replace("learning.", "").replace("}", "").replace("|", "/")
-
-
-def claim(row):
-    relation = {"less than": "<", "more than": ">"}.get(row["relation"], f"is {row['relation']}")
-    return row | {"claim": row["source"], "points": f"{short(row['point'])} {relation} {short(row['over'])}",
-                  "medians": ", ".join(number(row[name], row["quantity"]) for name in ("median_point", "median_over"))}
 
 
 def trainings(rows, word):
@@ -56,23 +36,8 @@ def curves(rows):
 
 
 def renewed(results):
-    folder = pathlib.Path(results).resolve()
-    new = {file.parent.name: [claim(row) for row in read_csv(file)] for file in sorted(folder.glob("*/trends.csv"))}
-    old = grouped(read_csv(DATA), "scenario")
-    files = {DATA: csv_text(COLUMNS, [row for rows in (old | new).values() for row in rows])}
-    if (folder / "sandblaster/learning.csv").exists():
-        files[CURVES_DATA] = csv_text(CURVE_COLUMNS, curves(read_csv(folder / "sandblaster/learning.csv")))
-    return files
-
-
-def counted(title, rows):
-    return (title, len(rows), *(sum(row["verdict"] == verdict for row in rows) for verdict in ("yes", "open", "no")))
-
-
-def tables():
-    rows = read_csv(DATA)
-    lines = [counted(f"`{name}`", own) for name, own in grouped(rows, "scenario").items()]
-    return {PAGE: {"verdicts": markdown("| scenario | claims | yes | open | no |", lines + [counted("all", rows)])}}
+    rows = read_csv(pathlib.Path(results).resolve() / "sandblaster/learning.csv")
+    return {CURVES_DATA: csv_text(CURVE_COLUMNS, curves(rows))}
 
 
 def script(output):

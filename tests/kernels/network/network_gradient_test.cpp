@@ -75,7 +75,39 @@ void run_forward_and_backward(Network& network) {
   }
 }
 
+/// Mean over the elements of the variance of the first layer's gradient over mini-batches.
+double gradient_variance(std::int64_t batch) {
+  constexpr int kBatches = 400;
+  const auto backend = make_onednn_backend();
+  Network network(*backend, two_layer_model(5), {.batch = batch});
+  std::vector<double> sums, squares;
+  for (int i = 0; i < kBatches; ++i) {
+    network.fill_with_synthetic_data(static_cast<std::uint64_t>(i + 1));
+    run_forward_and_backward(network);
+    const std::vector<float> gradient = network.kernel(0).read_gradient(0);
+    sums.resize(gradient.size());
+    squares.resize(gradient.size());
+    for (std::size_t k = 0; k < gradient.size(); ++k) {
+      sums[k] += gradient[k];
+      squares[k] += gradient[k] * gradient[k];
+    }
+  }
+  double variance = 0;
+  for (std::size_t k = 0; k < sums.size(); ++k) {
+    const double mean = sums[k] / kBatches;
+    variance += squares[k] / kBatches - mean * mean;
+  }
+  return variance / static_cast<double>(sums.size());
+}
+
 }  // namespace
+
+TEST_CASE("the variance of a mini-batch's gradient is inversely proportional to its size",
+          "[kernels][network]") {
+  const double of_four = gradient_variance(4);
+  CHECK(of_four / gradient_variance(16) == Approx(4).epsilon(0.15));
+  CHECK(of_four / gradient_variance(64) == Approx(16).epsilon(0.15));
+}
 
 TEST_CASE("a network with an addition has the loss and the gradients of the plain loops",
           "[kernels][network]") {

@@ -122,7 +122,7 @@ TEST_CASE("an unknown name is refused with the nearest known name", "[scenarios]
   refused("platform=mine/p.yaml", "platform: there is no file mine/p.yaml");
   refused("strategy.all_reduce=rign",
           "strategy.all_reduce: expected one of automatic, ring, halving_doubling, recursive_doubling, "
-          "binomial_tree, double_tree, hierarchical, mpi, got \"rign\"; did you mean \"ring\"?");
+          "binomial_tree, double_tree, hierarchical, mpi, aluminum, got \"rign\"; did you mean \"ring\"?");
 }
 
 TEST_CASE("a platform file on the command line is found from the current folder", "[scenarios]") {

@@ -26,6 +26,26 @@ TEST_CASE("MPI's all-reduce is what Open MPI 4.1 decides on", "[strategies]") {
   CHECK(decided(8192, 1e8) == Algorithm::ring);
 }
 
+TEST_CASE("Aluminum's all-reduce is MPI's for small buffers of many ranks, else NCCL's ring",
+          "[strategies]") {
+  const auto decided = [](int ranks, double elements) {
+    return resolved_choice({.algorithm = Algorithm::aluminum}, ranks, {4 * elements}).algorithm;
+  };
+  CHECK(decided(63, 1) == Algorithm::ring);
+  CHECK(decided(64, 512) == Algorithm::recursive_doubling);
+  CHECK(decided(64, 513) == Algorithm::halving_doubling);
+  CHECK(decided(127, 4096) == Algorithm::halving_doubling);
+  CHECK(decided(127, 4097) == Algorithm::ring);
+  CHECK(decided(128, 8192) == Algorithm::halving_doubling);
+  CHECK(decided(255, 8193) == Algorithm::ring);
+  CHECK(decided(256, 32768) == Algorithm::halving_doubling);
+  CHECK(decided(512, 65536) == Algorithm::halving_doubling);
+  CHECK(decided(2047, 65537) == Algorithm::ring);
+  CHECK(decided(2048, 262144) == Algorithm::halving_doubling);
+  CHECK(decided(2048, 262145) == Algorithm::ring);
+  CHECK(resolved_choice({.algorithm = Algorithm::aluminum, .channels = 3}, 4, {1e6}).channels == 3);
+}
+
 TEST_CASE("a choice of ours is what is played", "[strategies]") {
   const AllReduceChoice rings{.algorithm = Algorithm::ring, .channels = 3};
   CHECK(resolved_choice(rings, 4, {1e6}).channels == 3);
