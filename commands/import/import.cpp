@@ -64,8 +64,7 @@ void print_report(const Profile& profile, const Attribution& all, const Trace& t
   }
   fmt::print("attributed: {:.2f} %; the trace's step: {:.4g} ms\n", 100 * all.attributed(),
              1e3 * step_time(trace).value);
-  if (const std::string names = all.left_out_text(); !names.empty())
-    fmt::print("left out by operator: {}\n", names);
+  fmt::print("left out of the layers: {}\n", all.left_out_text());
   for (const std::string& flag : trace.flags) fmt::print("flag: {}\n", flag);
 }
 
