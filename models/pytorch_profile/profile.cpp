@@ -143,15 +143,15 @@ double median_of(std::vector<double> seconds) {
   return seconds.empty() ? 0 : *middle;
 }
 
-/// The host's times of each layer and pass: medians of the steps.
+/// The host's times of each layer and pass: medians of the steps x `scale`.
 void add_host(const std::vector<ProfileStep>& steps, const Model& model, const LayerMatch& match,
-              Trace& trace) {
+              double scale, Trace& trace) {
   double parameters = 0;
   for (const Layer& layer : model.layers) parameters += trainable(layer);
   const auto middle = [&](const auto& of_step) {
     std::vector<double> all;
     for (const ProfileStep& step : steps) all.push_back(of_step(step));
-    return median_of(std::move(all));
+    return scale * median_of(std::move(all));
   };
   const auto of_layer = [&](std::size_t layer, double OperatorTimes::*pass) {
     return middle([&](const ProfileStep& step) {
@@ -267,11 +267,6 @@ std::vector<std::string> notes_of(const Profile& profile, const Attribution& all
           fmt::format("in no layer: {}, {:.4g} ms a step", to_string(work), 1e3 * seconds / steps));
   }
   notes.push_back("left out of the layers: " + all.left_out_text());
-  if (!profile.cpu_only)
-    notes.push_back(
-        "`host` of the layers is the host's time under the profiler, which slows it: where forecasts wait "
-        "for "
-        "the host, they may be too slow");
   if (!all.dropped.empty()) notes.push_back(all.dropped);
   if (all.micro_batches > 1)
     notes.push_back(
@@ -283,8 +278,20 @@ std::vector<std::string> notes_of(const Profile& profile, const Attribution& all
 
 }  // namespace
 
+ProfiledHost profiled_host(const Attribution& attribution) {
+  ProfiledHost host;
+  for (const ProfileStep& step : attribution.steps) {
+    host.wall += step.wall;
+    host.issuing += step.host_update / attribution.micro_batches;
+    for (const NetworkOperator& one : step.operators)
+      host.issuing += one.times.host_forward + one.times.host_backward;
+  }
+  const double steps = static_cast<double>(attribution.steps.size()) / attribution.micro_batches;
+  return {host.wall / steps, host.issuing / steps};
+}
+
 Trace profile_trace(const Profile& profile, const Attribution& attribution, const Model& model,
-                    const LayerMatch& match, std::int64_t batch) {
+                    const LayerMatch& match, std::int64_t batch, double ordinary_step) {
   Trace trace;
   trace.kind = Trace::Kind::captured;
   trace.model = model.name;
@@ -301,7 +308,13 @@ Trace profile_trace(const Profile& profile, const Attribution& attribution, cons
         {.name = layer.name, .forward = {}, .backward_data = {}, .backward_weights = {}, .update = {}});
   const StepTimes times(model, match);
   for (const ProfileStep& step : attribution.steps) append_samples(times.of(step), trace);
-  add_host(attribution.steps, model, match, trace);
+  if (const double wall = profiled_host(attribution).wall; ordinary_step > 0 && wall > 0) {
+    add_host(attribution.steps, model, match, ordinary_step / wall, trace);
+    trace.notes.push_back(fmt::format(
+        "`host`: the host's times under the profiler, where a step took {:.4g} ms, scaled to a step "
+        "of {:.4g} ms without it",
+        1e3 * wall, 1e3 * ordinary_step));
+  }
   for (LayerTrace& layer : trace.layers) {
     for (PassSamples* pass : {&layer.forward, &layer.backward_data, &layer.backward_weights, &layer.update})
       drop_empty(*pass);

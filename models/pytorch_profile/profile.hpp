@@ -168,8 +168,17 @@ std::int64_t recorded_batch(const std::vector<NetworkOperator>& operators);
 /// The trace of a profile: every step of the profile is a sample of every layer and pass. The optimizer's
 /// time is divided in proportion to the parameters; sums of gradients go to the layer whose output has
 /// several readers, as in derived traces. The trace's flags say what is approximate.
+/// @param ordinary_step  [s] of a step without the profiler, which slows the host: the host's times are
+/// scaled
+///                       by it / the profiled step's; 0: not known, and the trace has no host's times
 Trace profile_trace(const Profile& profile, const Attribution& attribution, const Model& model,
-                    const LayerMatch& match, std::int64_t batch);
+                    const LayerMatch& match, std::int64_t batch, double ordinary_step = 0);
+
+/// Seconds of a step of the profile on the host, and those in which the host issued layers and the update.
+struct ProfiledHost {
+  double wall = 0, issuing = 0;
+};
+ProfiledHost profiled_host(const Attribution& attribution);
 
 /// A network that is known only from the operators of a profile.
 struct ProfileNetwork {

@@ -49,14 +49,14 @@ struct ImportedSteps {
   Model model;
 };
 
-inline ImportedSteps imported_steps(const std::string& text) {
+inline ImportedSteps imported_steps(const std::string& text, double ordinary_step = 0) {
   const ProfileFile file(text);
   const Profile profile = read_profile(file.name());
   ImportedSteps result{attribute(profile), {}, {}};
   const ProfileNetwork network = profile_network("p", result.all.steps.front().operators, 2, "net", {});
   CHECK(network.fault.empty());
   result.model = network.model;
-  result.trace = profile_trace(profile, result.all, network.model, network.match, 2);
+  result.trace = profile_trace(profile, result.all, network.model, network.match, 2, ordinary_step);
   return result;
 }
 
