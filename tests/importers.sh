@@ -81,6 +81,13 @@ for step in 1000 2000; do
 done
 echo "{\"traceEvents\":[$events]}" >profile.json
 passes net.yaml,trace.yaml import profile.json --batch 2 --write-model net.yaml -o trace.yaml
+grep -q 'host:' trace.yaml && { echo "FAILED: the host's times of a profiled step are in the trace"; failures=$((failures + 1)); }
+passes net.yaml,trace.yaml import profile.json --batch 2 --step "0.4 ms" --write-model net.yaml -o trace.yaml
+grep -q 'host:' trace.yaml || { echo "FAILED: --step: no host's times"; failures=$((failures + 1)); }
+"$stepcast" import profile.json --batch 2 --step "0.6 ms" --write-model net.yaml -o trace.yaml 2>&1 | grep -qF 'up to the 0.5 ms of a profiled step' ||
+  { echo "FAILED: --step above the profiled step"; failures=$((failures + 1)); }
+"$stepcast" import profile.json --batch 2 --model net.yaml -o trace.yaml 2>&1 | grep -qF 'CompiledFunction is several layers in one' ||
+  { echo "FAILED: --model with a compiled region"; failures=$((failures + 1)); }
 
 onnx='
 from onnx import TensorProto, helper
