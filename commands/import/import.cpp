@@ -224,6 +224,18 @@ void import_file(const ImportOptions& options) {
   options.write_model.empty() ? import_profile(options) : import_network_of_profile(options);
 }
 
+void add_network_options(const Command& command, ImportOptions& options) {
+  command
+      .add_option("--sequence", options.sequence,
+                  "Tokens of a sample of a language model. Default: as many as the configuration allows.")
+      .range(1, 10'000'000);
+  command
+      .add_option("--size", options.sizes,
+                  "A size that an ONNX graph leaves free, by its name there or as INPUT:INDEX.")
+      .type_name("NAME=N")
+      .one_value();
+}
+
 }  // namespace
 
 void add_import(Command app) {
@@ -269,15 +281,7 @@ void add_import(Command app) {
   command.add_option("-o,--output", options->output, "Trace file, or network file; - for standard output.")
       .required()
       .type_name("FILE");
-  command
-      .add_option("--sequence", options->sequence,
-                  "Tokens of a sample of a language model. Default: as many as the configuration allows.")
-      .range(1, 10'000'000);
-  command
-      .add_option("--size", options->sizes,
-                  "A size that an ONNX graph leaves free, by its name there or as INPUT:INDEX.")
-      .type_name("NAME=N")
-      .one_value();
+  add_network_options(command, *options);
   command.footer("Example: stepcast import profile.json.gz --model resnet50 -o my-trace.yaml");
   command.callback_with_file([options] { import_file(*options); }, options->output, "imported");
 }
