@@ -1,5 +1,7 @@
 #include "forecast/fit_calibration.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -105,6 +107,19 @@ Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& 
 
 bool is_reached(const CalibrationTarget& feed, double reached) {
   return std::abs(reached - feed.value) <= kMetError * std::abs(feed.value);
+}
+
+std::string calibration_doubt(const std::string& key, double value) {
+  constexpr double kFar = 1.5;
+  if (key != "strategy.compute_factor" || !(value > 0) || (value > 1 / kFar && value < kFar)) return "";
+  const bool faster = value < 1;
+  return fmt::format(
+      "warning: {} = {:.2g} is far from 1: the figure needs layers {:.3g} times {} than the model has them. "
+      "It is "
+      "likely of another network, batch, precision or device{}; a forecast at other sizes carries the error "
+      "along",
+      key, value, faster ? 1 / value : value, faster ? "faster" : "slower",
+      faster ? ", or counts other samples" : ", or its step has work that the scenario does not have");
 }
 
 }  // namespace stepcast

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "scenarios/reader/library.hpp"
@@ -21,5 +22,10 @@ Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& 
 
 /// True if the calibrated simulation gives the figure to within 0.1 %; false if the range ends before.
 bool is_reached(const CalibrationTarget& feed, double reached);
+
+/// A sentence on what a fitted `strategy.compute_factor` means that is far from 1, by a factor of 1.5 and
+/// more; empty for others. The model itself takes 0.77 to 1.3 for likely (`shares_of_kernels`); 1.5 is
+/// chosen.
+std::string calibration_doubt(const std::string& key, double value);
 
 }  // namespace stepcast

@@ -16,6 +16,7 @@ import tempfile
 import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile, schedule
+from torch.utils.checkpoint import checkpoint
 
 BATCH = 2
 STEPCAST = str(pathlib.Path(sys.argv[1]).resolve())
@@ -37,6 +38,13 @@ class Attention(nn.Module):
         scores = (query @ key.transpose(-2, -1)).masked_fill(torch.ones(8, 8, dtype=torch.bool).triu(1), -1e9)
         x = x + self.out(self.drop(scores.softmax(-1)) @ value)
         return x + self.down(nn.functional.gelu(self.up(x)))
+
+
+class Checkpointed(Attention):
+    """Computes its activations again in the backward pass."""
+
+    def forward(self, x):
+        return checkpoint(super().forward, x, use_reentrant=False)
 
 
 class Recurrent(nn.Module):
@@ -91,9 +99,10 @@ NETWORKS = {
     "mobilenet": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), Residual(8), Residual(8), *head(8)), images),
     "lstm": (Recurrent, lambda: torch.rand(BATCH, 6, 16)),
     "transformer": (lambda: nn.Sequential(nn.Embedding(50, 16), Attention(16), Attention(16), nn.Flatten(), nn.Linear(128, 5)), words),
+    "recomputed": (lambda: nn.Sequential(nn.Embedding(50, 16), Checkpointed(16), Checkpointed(16), nn.Flatten(), nn.Linear(128, 5)), words),
 }
 RUNS = [(name, ()) for name in NETWORKS] + [("vgg", ("accumulate",)), ("mobilenet", ("evaluate",)), ("transformer", ("accumulate",)),
-                                            ("vgg", ("ddp",)), ("mobilenet", ("ddp", "evaluate")), ("lstm", ("adam",))]
+                                            ("vgg", ("ddp",)), ("mobilenet", ("ddp", "evaluate")), ("lstm", ("adam",)), ("vgg", ("autocast",))]
 
 
 def kineto_text(profiler, shapes):
@@ -143,7 +152,9 @@ def train(name, ways, folder, shapes, rank=0):
                 network.train()
             optimizer.zero_grad()
             for _ in range(2 if "accumulate" in ways else 1):
-                nn.functional.cross_entropy(network(batch()), torch.randint(0, 5, (BATCH,))).backward()
+                with torch.autocast("cpu", torch.bfloat16, enabled="autocast" in ways):
+                    loss = nn.functional.cross_entropy(network(batch()), torch.randint(0, 5, (BATCH,)))
+                (loss * 64 if "autocast" in ways else loss).backward()
             optimizer.step()
             profiler.step()
     counts = [parameter.numel() for parameter in own.parameters()]
@@ -179,10 +190,13 @@ def check(name, ways, folder):
     profiled(name, ways, bare, False)
     network = shaped / "network.yaml"
     assert f" {parameters} parameters" in imported(shaped, "kineto.json", "--write-model", network), f"{name}: parameters"
-    for file in ("exported.json", "kineto.json"):
+    # The profile that PyTorch 1.13 exports has no sequence numbers, which tell what is computed again.
+    for file in ("kineto.json",) if name == "recomputed" else ("exported.json", "kineto.json"):
         text = imported(bare, file, "--write-model", bare / "network.yaml", "--parameters", bare / "parameters0.txt")
         assert f" {parameters} parameters" in text, f"{name}: parameters of {file}"
     imported(bare, "kineto.json", "--model", network)
+    if name == "recomputed":
+        assert "activations computed again" in imported(shaped, "kineto.json", "--model", network)
     print(f"{name} {' '.join(ways)}: {parameters} parameters, imported with and without shapes")
 
 

@@ -19,7 +19,7 @@ namespace stepcast {
 namespace {
 
 struct ImportOptions {
-  std::string profile, model, write_model, parameters, output, device, source;
+  std::string profile, model, write_model, parameters, output, device, source, step;
   std::vector<std::string> sizes;
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
@@ -39,6 +39,28 @@ std::int64_t batch_of(const ImportOptions& options, const Attribution& all) {
         "--batch: {} holds no shapes (record_shapes=True); give the samples of a step", options.profile));
   }
   return recorded > 0 ? recorded : options.batch;
+}
+
+/// Seconds of `--step`; 0 without it.
+double ordinary_step(const ImportOptions& options, const Profile& profile, const Attribution& all) {
+  if (options.step.empty()) return 0;
+  const double wall = profiled_host(all).wall;
+  const auto seconds = parse_quantity(options.step, Dimension::time);
+  if (profile.cpu_only) throw InputError("--step: only valid with a profile of a GPU");
+  if (!seconds || !(*seconds > 0) || *seconds > wall)
+    throw InputError(fmt::format("--step: expected a time up to the {:.4g} ms of a profiled step, got \"{}\"",
+                                 1e3 * wall, printable(options.step)));
+  return *seconds;
+}
+
+void print_host(const Profile& profile, const Attribution& all) {
+  const ProfiledHost host = profiled_host(all);
+  if (profile.cpu_only || host.issuing <= 0) return;
+  fmt::print(
+      "host: issues layers and the update for {:.4g} of the {:.4g} ms of a profiled step; --step TIME, that "
+      "of "
+      "a step without the profiler, writes the host's time of each layer\n",
+      1e3 * host.issuing, 1e3 * host.wall);
 }
 
 void print_report(const Profile& profile, const Attribution& all, const Trace& trace) {
@@ -64,8 +86,8 @@ void print_report(const Profile& profile, const Attribution& all, const Trace& t
   }
   fmt::print("attributed: {:.2f} %; the trace's step: {:.4g} ms\n", 100 * all.attributed(),
              1e3 * step_time(trace).value);
-  if (const std::string names = all.left_out_text(); !names.empty())
-    fmt::print("left out by operator: {}\n", names);
+  fmt::print("left out of the layers: {}\n", all.left_out_text());
+  print_host(profile, all);
   for (const std::string& flag : trace.flags) fmt::print("flag: {}\n", flag);
 }
 
@@ -120,7 +142,7 @@ void import_profile(const ImportOptions& options) {
   const std::int64_t batch = batch_of(options, all);
   const auto& operators = all.steps.front().operators;
   const LayerMatch match = match_layers(profile.file, operators, model, recorded_batch(operators));
-  Trace trace = profile_trace(profile, all, model, match, batch);
+  Trace trace = profile_trace(profile, all, model, match, batch, ordinary_step(options, profile, all));
   complete_trace(options, "--model " + model.name, trace);
   write_trace(options, profile, all, trace);
 }
@@ -153,6 +175,7 @@ void import_network_of_profile(const ImportOptions& options) {
   const Profile profile = read_profile(options.profile);
   const Attribution all = attribute(profile);
   const std::int64_t batch = batch_of(options, all);
+  const double step = ordinary_step(options, profile, all);
   const auto& operators = all.steps.front().operators;
   const ProfileNetwork network =
       profile_network(profile.file, operators, batch, file.stem().string(), parameters);
@@ -160,7 +183,7 @@ void import_network_of_profile(const ImportOptions& options) {
   read_written([&] {
     if (!network.fault.empty()) throw InputError(network.fault);
   });
-  Trace trace = profile_trace(profile, all, network.model, network.match, batch);
+  Trace trace = profile_trace(profile, all, network.model, network.match, batch, step);
   complete_trace(options, "--write-model " + file.filename().string(), trace);
   add_doubts(network, operators, trace);
   fmt::print("{}: {} layers ({} of kind measured), {} parameters\nwritten: {}\n", network.model.name,
@@ -182,13 +205,15 @@ bool is_network_config(const std::filesystem::path& file) {
 
 void import_file(const ImportOptions& options) {
   if (std::filesystem::path(options.profile).extension() == ".onnx") {
-    if (options.sequence > 0 || !options.model.empty() || !options.write_model.empty())
+    if (options.sequence > 0 || !options.model.empty() || !options.write_model.empty() ||
+        !options.step.empty())
       throw InputError("--output, --size: the only options that are valid with an ONNX graph");
     return import_onnx(options.profile, options.sizes, options.output);
   }
+  const bool of_profile = !is_network_config(options.profile);
+  if (!options.step.empty() && !of_profile) throw InputError("--step: only valid with a profile");
   if (!options.sizes.empty()) throw InputError("--size: only valid with an ONNX graph");
-  if (is_network_config(options.profile))
-    return import_network(options.profile, options.sequence, options.output);
+  if (!of_profile) return import_network(options.profile, options.sequence, options.output);
   if (options.sequence > 0) throw InputError("--sequence: only valid with the configuration of a network");
   if (options.model.empty() == options.write_model.empty())
     throw InputError(
@@ -197,6 +222,18 @@ void import_file(const ImportOptions& options) {
   if (!options.parameters.empty() && options.write_model.empty())
     throw InputError("--parameters: only valid with --write-model");
   options.write_model.empty() ? import_profile(options) : import_network_of_profile(options);
+}
+
+void add_network_options(const Command& command, ImportOptions& options) {
+  command
+      .add_option("--sequence", options.sequence,
+                  "Tokens of a sample of a language model. Default: as many as the configuration allows.")
+      .range(1, 10'000'000);
+  command
+      .add_option("--size", options.sizes,
+                  "A size that an ONNX graph leaves free, by its name there or as INPUT:INDEX.")
+      .type_name("NAME=N")
+      .one_value();
 }
 
 }  // namespace
@@ -234,20 +271,17 @@ void add_import(Command app) {
   command
       .add_option("--device", options->device, "Name of the device in the trace. Default: as in the profile.")
       .type_name("NAME");
+  command
+      .add_option(
+          "--step", options->step,
+          "Time of a step without the profiler, such as \"45 ms\": the trace also has the host's times.")
+      .type_name("TIME");
   command.add_option("--source", options->source,
                      "Where the profile comes from. The text is added to the trace's source.");
   command.add_option("-o,--output", options->output, "Trace file, or network file; - for standard output.")
       .required()
       .type_name("FILE");
-  command
-      .add_option("--sequence", options->sequence,
-                  "Tokens of a sample of a language model. Default: as many as the configuration allows.")
-      .range(1, 10'000'000);
-  command
-      .add_option("--size", options->sizes,
-                  "A size that an ONNX graph leaves free, by its name there or as INPUT:INDEX.")
-      .type_name("NAME=N")
-      .one_value();
+  add_network_options(command, *options);
   command.footer("Example: stepcast import profile.json.gz --model resnet50 -o my-trace.yaml");
   command.callback_with_file([options] { import_file(*options); }, options->output, "imported");
 }

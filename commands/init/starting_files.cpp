@@ -85,8 +85,9 @@ std::string node_text(const PlatformStart& start, const char* assumed) {
       start.devices, start.devices > 1 ? 2 : 1);
   text += device_link_text(start, assumed);
   if (start.devices > 1)
-    text += fmt::format("  inter_socket_link: {{bandwidth: 16 GB/s, latency: 0.3 us, source: \"{}\"}}\n",
-                        assumed);
+    text += fmt::format(
+        "  inter_socket_link: {{bandwidth: 16 GB/s, latency: 0.3 us, source: \"{}\"}}\n{}", assumed,
+        nvswitch || pairs ? "" : "  inter_socket_duplex: half  # copies between GPUs without peer access\n");
   text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", assumed);
   if ((nvswitch || pairs) && start.devices > 1)
     text += fmt::format(

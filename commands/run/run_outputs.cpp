@@ -142,6 +142,9 @@ void print_assumptions(const Outputs& outputs, const Simulations& all, const Sce
                is_reached(feed, reached)
                    ? ""
                    : fmt::format("; no value of its range gives the expected {:.4g}", feed.value));
+    if (const std::string doubt = calibration_doubt(feed.range.key, all.calibrated.front()[i]);
+        !doubt.empty())
+      fmt::print("{}\n", doubt);
     const auto missed = std::count_if(all.reached.begin(), all.reached.end(),
                                       [&](const auto& draw) { return !is_reached(feed, draw[i]); });
     if (missed > 0 && all.reached.size() > 1)

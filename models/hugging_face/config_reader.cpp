@@ -48,9 +48,23 @@ struct NeutralKey {
   std::string_view key, neutral;
 };
 
+void require_neutral(const YamlMap& map, const NeutralKey& one) {
+  const auto value = given(map, one.key);
+  if (value && (!value->is(YamlNode::Kind::scalar) || value->node().text != one.neutral))
+    value->expected(fmt::format("{}: no other network is known", one.neutral));
+}
+
+void refuse_quantized(const YamlMap& map, const HuggingFaceConfig& config) {
+  const auto quantized = given(map, "quantization_config");
+  const auto method = quantized ? given(quantized->any_map(), "quant_method") : std::nullopt;
+  const bool fp8 = config.family.latent && method && method->text() == "fp8";  // as it was trained
+  if (quantized && !fp8)
+    quantized->refuse("the weights are quantized; give the configuration of the network that is trained");
+}
+
 /// Refuses keys that change the network in a way that no family here has.
 void refuse_other_networks(const YamlMap& map, const HuggingFaceConfig& config) {
-  constexpr std::array<NeutralKey, 16> kKeys{{{"is_encoder_decoder", "false"},
+  constexpr std::array<NeutralKey, 14> kKeys{{{"is_encoder_decoder", "false"},
                                               {"add_cross_attention", "false"},
                                               {"position_embedding_type", "absolute"},
                                               {"qk_layernorm", "false"},
@@ -60,17 +74,26 @@ void refuse_other_networks(const YamlMap& map, const HuggingFaceConfig& config) 
                                               {"norm_type", "layer_norm"},
                                               {"apply_residual_connection_post_layernorm", "false"},
                                               {"decoder_sparse_step", "1"},
-                                              {"q_lora_rank", "0"},
-                                              {"kv_lora_rank", "0"},
-                                              {"n_routed_experts", "0"},
-                                              {"n_shared_experts", "0"},
-                                              {"shared_expert_intermediate_size", "0"},
+                                              {"moe_layer_freq", "1"},
+                                              {"problem_type", "single_label_classification"},
                                               {"use_bidirectional_attention", "false"}}};
-  for (const NeutralKey& one : kKeys) {
-    const auto value = given(map, one.key);
-    if (value && (!value->is(YamlNode::Kind::scalar) || value->node().text != one.neutral))
-      value->expected(fmt::format("{}: no other network is known", one.neutral));
+  constexpr std::array<NeutralKey, 4> kLatentKeys{
+      {{"q_lora_rank", "0"}, {"kv_lora_rank", "0"}, {"n_routed_experts", "0"}, {"n_shared_experts", "0"}}};
+  constexpr std::array<NeutralKey, 2> kBiasKeys{{{"attention_bias", "false"}, {"mlp_bias", "false"}}};
+  for (const NeutralKey& one : kKeys) require_neutral(map, one);
+  for (const NeutralKey& one : kLatentKeys) {
+    if (!config.family.latent) require_neutral(map, one);
   }
+  if (!config.family.shared_expert) require_neutral(map, {"shared_expert_intermediate_size", "0"});
+  for (const NeutralKey& one : kBiasKeys) {
+    if (!config.family.attention_bias_key && config.family.model_type != "gpt_neox")
+      require_neutral(map, one);
+  }
+  const auto heads = given(map, "num_key_value_heads");
+  if (heads && !config.family.grouped && heads->integer(1) != config.heads)
+    heads->expected(fmt::format("{}, the heads of queries", config.heads));
+  if (const auto pruned = given(map, "pruned_heads"); pruned && !pruned->any_map().entries().empty())
+    pruned->expected("no heads that are left out");
   for (const std::string_view key : {"num_experts", "num_local_experts"}) {
     const auto value = given(map, key);
     if (value && key != config.family.experts_key && value->integer(0) > 1)
@@ -78,13 +101,12 @@ void refuse_other_networks(const YamlMap& map, const HuggingFaceConfig& config) 
   }
   for (const std::string_view key : {"word_embed_proj_dim", "embedding_size"}) {
     const auto value = given(map, key);
-    if (value && value->integer(1) != config.width)
+    if (value && value->integer(1) != config.embedding_width)
       value->expected(fmt::format("{}, the width of the blocks", config.width));
   }
   if (const auto layers = given(map, "mlp_only_layers"); layers && !layers->list().empty())
     layers->expected("no layers without experts");
-  if (const auto quantized = given(map, "quantization_config"))
-    quantized->refuse("the weights are quantized; give the configuration of the network that is trained");
+  refuse_quantized(map, config);
   if (config.family.kind == Family::Kind::encoder && flag_or(map, "is_decoder", false))
     map.at("is_decoder").expected("false");
 }
@@ -152,8 +174,31 @@ void read_forms(const YamlMap& map, HuggingFaceConfig& config) {
   if (family.model_type == "vit") family.biases.qkv = flag_or(map, "qkv_bias", true);
 }
 
+/// The features of DeepSeek's attention, its shared experts and its first blocks, which have none.
+void read_latent(const YamlMap& map, HuggingFaceConfig& config) {
+  HuggingFaceConfig::Latent& latent = config.latent;
+  const std::int64_t most = kMostUnits / config.heads;
+  latent.q_rank = count_or(map, "q_lora_rank", kMostWidth, 0);
+  latent.kv_rank = count(map, "kv_lora_rank", kMostWidth);
+  latent.plain = count(map, "qk_nope_head_dim", most);
+  latent.rotary = count(map, "qk_rope_head_dim", most);
+  latent.value = count(map, "v_head_dim", latent.plain + latent.rotary);
+  if ((latent.plain + latent.rotary - latent.value) % latent.rotary != 0)
+    map.at("v_head_dim")
+        .refuse(fmt::format("expected {} less a multiple of {}, got {}", latent.plain + latent.rotary,
+                            latent.rotary, latent.value));
+  const auto shared = given(map, "n_shared_experts");
+  config.shared_hidden = shared ? shared->integer(0, 1000) * config.hidden : 0;
+  const auto dense = given(map, "first_k_dense_replace");
+  config.first_dense = dense ? dense->integer(0, config.layers) : 0;
+  if (config.first_dense > 0) config.dense_hidden = count(map, "intermediate_size", kMostRows);
+  const auto further = given(map, "num_nextn_predict_layers");
+  config.unbuilt_layers = further ? further->integer(0, kMostLayers) : 0;
+}
+
 /// Reads the heads of attention after the width.
 void read_heads(const YamlMap& map, HuggingFaceConfig& config) {
+  if (config.family.latent) return read_latent(map, config);
   const bool grouped = config.family.grouped;
   if (const auto few = grouped ? given(map, "num_key_value_heads") : std::nullopt)
     config.kv_heads = key_value_heads(*few, config.heads);
@@ -172,10 +217,15 @@ void read_sizes(const YamlMap& map, HuggingFaceConfig& config) {
   config.layers = count(map, keys.layers, kMostLayers);
   config.width = count(map, keys.width, kMostWidth);
   config.heads = config.kv_heads = count(map, keys.heads, kMostHeads);
+  config.embedding_width = config.family.model_type == "electra"
+                               ? count_or(map, "embedding_size", kMostWidth, config.width)
+                               : config.width;
   if (!config.family.experts_key.empty()) {
     config.hidden = count(map, config.family.expert_hidden_key, kMostRows);
     config.experts = count(map, config.family.experts_key, 100'000);
     config.top = map.at("num_experts_per_tok", "an integer >= 1").integer(1, config.experts);
+    if (config.family.shared_expert)
+      config.shared_hidden = count(map, "shared_expert_intermediate_size", kMostRows);
   } else {
     config.hidden = config.family.four_widths ? count_or(map, keys.hidden, kMostRows, 4 * config.width)
                                               : count(map, keys.hidden, kMostRows);
@@ -217,8 +267,9 @@ constexpr std::array<NamedHead, 4> kDecoderHeads{{{"ForCausalLM", Head::language
                                                   {"LMHeadModel", Head::language},
                                                   {"ForSequenceClassification", Head::sample},
                                                   {"ForTokenClassification", Head::tokens}}};
-constexpr std::array<NamedHead, 5> kEncoderHeads{{{"ForMaskedLM", Head::masked},
+constexpr std::array<NamedHead, 6> kEncoderHeads{{{"ForMaskedLM", Head::masked},
                                                   {"BertForPreTraining", Head::pretraining},
+                                                  {"ElectraForPreTraining", Head::discriminator},
                                                   {"ForSequenceClassification", Head::sample},
                                                   {"ForTokenClassification", Head::tokens},
                                                   {"ForQuestionAnswering", Head::tokens, 2}}};
@@ -228,6 +279,7 @@ constexpr std::array<NamedHead, 1> kImageHeads{{{"ForImageClassification", Head:
 Head usual_head(const Family& family) {
   if (family.kind == Family::Kind::decoder) return Head::language;
   if (family.kind == Family::Kind::image) return Head::sample;
+  if (family.model_type == "electra") return Head::discriminator;
   return family.model_type == "bert" ? Head::pretraining : Head::masked;
 }
 

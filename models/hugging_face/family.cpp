@@ -153,6 +153,20 @@ Family qwen3_moe() {
   return family;
 }
 
+Family qwen2_moe() {
+  Family family{.model_type = "qwen2_moe", .biases = {.qkv = true}, .experts_key = "num_experts"};
+  family.expert_hidden_key = "moe_intermediate_size";
+  family.shared_expert = true;
+  return family;
+}
+
+Family deepseek(std::string_view model_type) {
+  Family family{.model_type = model_type, .grouped = false, .experts_key = "n_routed_experts"};
+  family.expert_hidden_key = "moe_intermediate_size";
+  family.latent = true;
+  return family;
+}
+
 Family gemma(std::string_view model_type, Blocks blocks, Family::QueryNorm query_norm) {
   Family family{.model_type = model_type, .blocks = blocks, .query_norm = query_norm, .keys = kStandard};
   family.keys.activation = model_type == "gemma" ? "hidden_act" : "hidden_activation";
@@ -174,6 +188,9 @@ const std::vector<HuggingFaceFamily>& hugging_face_families() {
       {.model_type = "qwen2", .biases = {.qkv = true}},
       qwen3("qwen3"),
       qwen3_moe(),
+      qwen2_moe(),
+      deepseek("deepseek_v2"),
+      deepseek("deepseek_v3"),
       gemma("gemma", Blocks::before, Family::QueryNorm::none),
       gemma("gemma2", Blocks::both_sides, Family::QueryNorm::none),
       gemma("gemma3_text", Blocks::both_sides, Family::QueryNorm::head),
@@ -188,6 +205,7 @@ const std::vector<HuggingFaceFamily>& hugging_face_families() {
       encoder("roberta", 2),
       encoder("xlm-roberta", 2),
       encoder("camembert", 2),
+      encoder("electra", 0),
       distilbert()};
   return families;
 }

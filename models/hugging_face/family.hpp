@@ -48,6 +48,8 @@ struct HuggingFaceFamily {
   int reserved_positions = 0;         ///< rows in the key beyond the most tokens (RoBERTa)
   std::string_view experts_key = "";  ///< number of experts; empty: the family has none
   std::string_view expert_hidden_key = "intermediate_size";
+  bool latent = false;         ///< keys and values are products of one narrow array (DeepSeek's MLA)
+  bool shared_expert = false;  ///< an expert that each token visits, with a gate (Qwen2's experts)
 };
 
 const std::vector<HuggingFaceFamily>& hugging_face_families();

@@ -47,7 +47,9 @@ std::string added(const HuggingFaceConfig& config, const char* name) {
 }
 
 std::string added_hidden(const HuggingFaceConfig& config) {
-  return config.experts > 0 ? "experts" : added(config, "contract");
+  if (config.experts == 0) return added(config, "contract");
+  return std::string("experts") + (config.shared_hidden > 0 ? ", shared_contract" : "") +
+         (config.family.shared_expert ? ", shared_gates" : "");
 }
 
 /// Queries, keys or values of heads as rows of one head each, normalised if the family does so.
@@ -88,6 +90,7 @@ std::string queries_keys_values(const HuggingFaceConfig& config, std::string_vie
 /// Attention with its projections: from the features of tokens to the features that are added to them.
 /// @param input  the layer that it reads
 std::string attention_layers(const HuggingFaceConfig& config, std::string_view input, std::int64_t tokens) {
+  if (config.family.latent) return latent_attention(config, input, tokens);
   const bool grouped = config.kv_heads < config.heads;
   const bool rotary = config.reads_tokens() && config.family.positions == Family::Positions::rotary;
   const bool causal = config.family.kind == Family::Kind::decoder;
@@ -104,13 +107,29 @@ std::string attention_layers(const HuggingFaceConfig& config, std::string_view i
          dropout(kInBlock, "projection", config.block_dropout);
 }
 
+/// The experts that each token visits, side by side. The factor of a gate is added here, which costs as much.
+std::string shared_experts(const HuggingFaceConfig& config) {
+  if (config.shared_hidden == 0) return "";
+  const std::string text = fmt::format(
+      "      - {{name: shared_expand, kind: dense, units: {}, bias: false, inputs: [norm2]}}\n"
+      "      - {{name: shared_swiglu, kind: swiglu}}\n"
+      "      - {{name: shared_contract, kind: dense, units: {}, bias: false}}\n",
+      2 * config.shared_hidden, config.width);
+  if (!config.family.shared_expert) return text;
+  return text + fmt::format(
+                    "      - {{name: shared_gate, kind: dense, units: 1, bias: false, inputs: [norm2]}}\n"
+                    "      - {{name: shared_sigmoid, kind: sigmoid}}\n"
+                    "      - {{name: shared_gates, kind: up_sample, factor: {}}}\n",
+                    config.width);
+}
+
 /// The hidden layers of a block, the last one called `contract`; or its experts.
 /// @param input  the layer that they read; empty: the one above
 std::string hidden_layers(const HuggingFaceConfig& config, std::string_view input = "") {
-  if (config.experts > 0) {
+  if (config.experts > 0)
     return fmt::format("      - {{name: experts, kind: experts, experts: {}, top: {}, hidden: {}{}}}\n",
-                       config.experts, config.top, config.hidden, reads(input));
-  }
+                       config.experts, config.top, config.hidden, reads(input)) +
+           shared_experts(config);
   const bool has_bias = config.family.biases.hidden;
   return fmt::format(
              "      - {{name: expand, kind: dense, units: {}{}{}}}\n"
@@ -155,10 +174,22 @@ std::string block_layers(const HuggingFaceConfig& config, std::int64_t tokens) {
          add("add1", hidden + ", " + projection + ", previous");
 }
 
+std::string repeated(std::int64_t times, std::string_view name, const std::string& layers) {
+  return fmt::format("  - repeat: {}\n    name: {}\n    layers:\n{}", times, name, layers);
+}
+
 std::string blocks(const HuggingFaceConfig& config, std::int64_t tokens) {
   const bool ends_with_norm = config.family.blocks == Blocks::after_sum;
-  return fmt::format("  - repeat: {}\n    name: block\n    layers:\n{}", config.layers,
-                     block_layers(config, tokens)) +
+  std::string text;
+  if (config.first_dense > 0) {
+    HuggingFaceConfig dense = config;
+    dense.experts = 0;
+    dense.hidden = config.dense_hidden;
+    text = repeated(config.first_dense, "dense_block", block_layers(dense, tokens));
+  }
+  if (config.layers > config.first_dense)
+    text += repeated(config.layers - config.first_dense, "block", block_layers(config, tokens));
+  return text +
          (ends_with_norm ? "" : fmt::format("  - {{name: final_norm, kind: {}}}\n", norm_kind(config)));
 }
 
@@ -181,17 +212,19 @@ std::string class_layer(const HuggingFaceConfig& config, bool has_bias) {
 std::string embedding_layers(const HuggingFaceConfig& config) {
   const Family& family = config.family;
   std::string text = fmt::format("  - {{name: tokens, kind: embedding, rows: {}, columns: {}}}\n",
-                                 config.vocabulary, config.width);
+                                 config.vocabulary, config.embedding_width);
   if (config.token_types > 0)
     text += fmt::format(
         "  - {{name: token_types, kind: embedding, inputs: [input], rows: {}, columns: {}}}\n"
         "  - {{name: typed_tokens, kind: add, inputs: [tokens, token_types]}}\n",
-        config.token_types, config.width);
+        config.token_types, config.embedding_width);
   if (family.positions == Family::Positions::table)
     text += position_table(config.positions + family.position_offset + family.reserved_positions);
   if (family.kind == Family::Kind::encoder || family.model_type == "bloom")
     text += "  - {name: embedding_norm, kind: layer_norm}\n";
-  return text + dropout("  ", "embedding", config.embedding_dropout);
+  text += dropout("  ", "embedding", config.embedding_dropout);
+  if (config.embedding_width == config.width) return text;
+  return text + fmt::format("  - {{name: wide_tokens, kind: dense, units: {}}}\n", config.width);
 }
 
 std::string decoder_head(const HuggingFaceConfig& config) {
@@ -209,6 +242,13 @@ constexpr const char* kNextSentence =
 std::string encoder_head(const HuggingFaceConfig& config) {
   if (config.head == Head::tokens) return class_layer(config, true);
   std::string text;
+  if (config.head == Head::discriminator)
+    return fmt::format(
+        "  - {{name: replaced, kind: dense, units: {}}}\n"
+        "  - {{name: replaced_{}, kind: {}}}\n"
+        "  - {{name: logits, kind: dense, units: 1}}\n"
+        "  - {{name: loss, kind: sigmoid_cross_entropy}}\n",
+        config.width, config.activation, config.activation);
   if (config.head != Head::masked) {
     const char* activation = config.family.model_type == "distilbert" ? "relu" : "tanh";
     text = fmt::format(
@@ -224,7 +264,7 @@ std::string encoder_head(const HuggingFaceConfig& config) {
              "  - {{name: masked, kind: dense, inputs: [block{}_norm2], units: {}}}\n"
              "  - {{name: masked_{}, kind: {}}}\n"
              "  - {{name: masked_norm, kind: layer_norm}}\n",
-             config.layers - 1, config.width, config.activation, config.activation) +
+             config.layers - 1, config.embedding_width, config.activation, config.activation) +
          vocabulary_layer(config) + kLoss;
 }
 
@@ -254,6 +294,10 @@ std::string source_of(const HuggingFaceConfig& config, std::int64_t sequence) {
     text += "; biases of attention (ALiBi) are not modelled";
   if (config.family.query_norm != Family::QueryNorm::none)
     text += "; queries and keys are normalised and then joined by a copy";
+  if (config.family.latent)
+    text += "; values are padded to the width of keys, as for FlashAttention 2; all of a key is rotated";
+  if (config.family.shared_expert) text += "; the gate of the shared expert is added in place of multiplied";
+  if (config.unbuilt_layers > 0) text += "; without its layers of multi-token prediction";
   return text;
 }
 

@@ -11,8 +11,15 @@ namespace stepcast {
 /// does not have are 0.
 struct HuggingFaceConfig {
   /// What follows the blocks: the words, of a decoder or of masked places; the latter with the order of
-  /// sentences; a class of the whole sample; a class of each token.
-  enum class Head { language, masked, pretraining, sample, tokens };
+  /// sentences; a class of the whole sample; a class of each token; whether each token was replaced.
+  enum class Head { language, masked, pretraining, sample, tokens, discriminator };
+  /// Features of attention whose keys and values are products of one narrow array (DeepSeek-AI,
+  /// *DeepSeek-V2*, arXiv:2405.04434, section 2.1), as keys of the library.
+  struct Latent {
+    std::int64_t q_rank = 0;   ///< of the array that queries are products of; 0: there is none
+    std::int64_t kv_rank = 0;  ///< of the array that keys and values are products of
+    std::int64_t plain = 0, rotary = 0, value = 0;  ///< of a head: parts of its keys; its values
+  };
 
   HuggingFaceFamily family;
   Head head{};
@@ -28,6 +35,11 @@ struct HuggingFaceConfig {
   std::int64_t token_types = 0;       ///< bert and its relatives
   std::int64_t attention_window = 0;  ///< tokens that a token attends to; 0: all
   std::int64_t experts = 0, top = 0;
+  std::int64_t shared_hidden = 0;                  ///< hidden units of the experts that each token visits
+  std::int64_t first_dense = 0, dense_hidden = 0;  ///< first blocks without experts, and their hidden units
+  Latent latent = {};
+  std::int64_t embedding_width = 1;  ///< columns of the tables, which ELECTRA widens to `width`
+  std::int64_t unbuilt_layers = 0;   ///< of multi-token prediction
   std::int64_t image = 0, patch = 0, channels = 0;  ///< vit
   std::int64_t classes = 0;                         ///< of the heads sample and tokens
   std::string
@@ -46,6 +58,11 @@ struct HuggingFaceConfig {
 /// `architectures` names and that cannot be built, a key that changes the network in a way that is not read,
 /// or sizes that do not fit
 HuggingFaceConfig read_hugging_face_config(const YamlValue& value);
+
+/// Layers of a block with DeepSeek's attention: from the features of tokens, by the layer `input`, to those
+/// that are added to them. Values are padded to the width of keys and cut again, as the library does for
+/// FlashAttention 2; a pool of averages stands for the cut.
+std::string latent_attention(const HuggingFaceConfig& config, std::string_view input, std::int64_t tokens);
 
 /// The text of a network file for a transformer, from its input (words or an image) to its losses. Dropout is
 /// left out. A sliding window of attention is not modelled: every token attends to all tokens.

@@ -20,41 +20,15 @@ bool in_any_step(const std::vector<StepRange>& steps, double time) {
   return step_at(steps, time) >= 0;
 }
 
-/// The nodes of operators that the backward pass of a compiled module has cannot be told apart.
-void refuse_compiled(const Profile& profile) {
-  for (const std::string& name : profile.names) {
-    if (name.starts_with("cudaGraphLaunch") || name.starts_with("cuGraphLaunch"))
+/// A graph that is one operator with a gradient is a layer; the passes of another one cannot be told apart.
+void refuse_graphs(const Profile& profile, const std::vector<StepRange>& steps, const OperatorRoles& roles) {
+  for (const ProfileKernel& kernel : profile.kernels) {
+    if (!kernel.in_graph || !in_any_step(steps, kernel.launched)) continue;
+    const int host = kernel.host_operator;
+    if (host < 0 || roles.of[static_cast<std::size_t>(host)].network_operator < 0)
       refuse(profile,
-             "its kernels ran in a CUDA graph, which hides their operators; profile without CUDA graphs");
-    if (name.starts_with("Torch-Compiled Region") || name.starts_with("CompiledFunction") ||
-        name.starts_with("## Call CompiledFxGraph") || name.starts_with("triton_poi_fused") ||
-        name.starts_with("triton_red_fused") || name.starts_with("triton_per_fused"))
-      refuse(profile, "it was taken under torch.compile, which fuses layers; profile without torch.compile");
-  }
-}
-
-/// A layer that runs in a node of the backward pass computes activations again: its second run would count as
-/// another layer. With torch.utils.checkpoint's older form the node has a name of its own.
-void refuse_recomputed(const Profile& profile) {
-  static const std::set<std::string, std::less<>> kLayers{
-      "aten::linear",     "aten::conv1d",     "aten::conv2d",
-      "aten::conv3d",     "aten::layer_norm", "aten::batch_norm",
-      "aten::group_norm", "aten::embedding",  "aten::scaled_dot_product_attention"};
-  const auto node_around = [&](const ProfileOperator& one) {
-    for (int at = one.parent; at >= 0; at = profile.operators[static_cast<std::size_t>(at)].parent) {
-      const std::string& name = profile.name(profile.operators[static_cast<std::size_t>(at)]);
-      if (name.starts_with("autograd::engine::evaluate_function")) return name;
-    }
-    return std::string();
-  };
-  for (const ProfileOperator& one : profile.operators) {
-    const std::string& name = profile.name(one);
-    const std::string node = kLayers.contains(name) ? node_around(one) : "";
-    if (!node.empty() || name == "CheckpointFunctionBackward")
-      refuse(profile,
-             fmt::format("its backward pass computes activations again ({}), as torch.utils.checkpoint does; "
-                         "profile without that, and set `recompute: true` in the scenario's strategy",
-                         node.empty() ? name : name + " in " + node));
+             "its kernels ran in a CUDA graph that is no operator with a gradient, which hides the passes; "
+             "profile without CUDA graphs, or with torch.cuda.make_graphed_callables");
   }
 }
 
@@ -95,10 +69,10 @@ class Accumulator {
   double halved_ = 0;
 };
 
-/// Time of no layer. Work whose kind does not say what it is is also counted by operator.
+/// Time of no layer. All but the optimizer's is also counted by operator.
 void Accumulator::leave_out(const ProfileKernel& kernel, NonLayerWork work, ProfileStep& step) {
   step.non_layer_seconds[work] += kernel.seconds;
-  if (work != NonLayerWork::input && work != NonLayerWork::other && work != NonLayerWork::unknown) return;
+  if (work == NonLayerWork::optimizer) return;
   const int index = kernel.host_operator;
   step.left_out[index < 0 ? profile_.name(kernel)
                           : profile_.name(profile_.operators[static_cast<std::size_t>(index)])] +=
@@ -112,10 +86,7 @@ bool is_from_host(const std::string& copy) {
 
 void Accumulator::add(const ProfileKernel& kernel, int step) {
   ProfileStep& to = steps_[static_cast<std::size_t>(step)];
-  if (is_nccl(profile_.name(kernel))) {
-    to.non_layer_seconds[NonLayerWork::communication] += kernel.seconds;
-    return;
-  }
+  if (is_nccl(profile_.name(kernel))) return leave_out(kernel, NonLayerWork::communication, to);
   if (kernel.host_operator < 0) {
     leave_out(kernel, NonLayerWork::unknown, to);
     return;
@@ -127,8 +98,10 @@ void Accumulator::add(const ProfileKernel& kernel, int step) {
   if (input || role.network_operator < 0)
     return leave_out(kernel, input ? NonLayerWork::input : role.work, to);
   if (role.step >= 0) step = role.step;
-  OperatorTimes& times =
-      steps_[static_cast<std::size_t>(step)].operators[static_cast<std::size_t>(role.network_operator)].times;
+  NetworkOperator& layer =
+      steps_[static_cast<std::size_t>(step)].operators[static_cast<std::size_t>(role.network_operator)];
+  layer.region = layer.region || kernel.in_graph;
+  OperatorTimes& times = layer.times;
   if (role.pass == OperatorRole::Pass::forward) times.forward += kernel.seconds;
   if (role.pass == OperatorRole::Pass::gradient_sum) times.gradient_sum += kernel.seconds;
   if (role.pass == OperatorRole::Pass::backward_data) times.backward_data += kernel.seconds;
@@ -275,7 +248,6 @@ void keep_equal_steps(const Profile& profile, Attribution& all) {
 }  // namespace
 
 Attribution attribute(const Profile& profile) {
-  refuse_compiled(profile);
   const std::vector<StepRange> ranges = step_ranges(profile);
   if (ranges.empty())
     refuse(profile,
@@ -283,16 +255,17 @@ Attribution attribute(const Profile& profile) {
            "profile an "
            "optimizer (Optimizer.step#...)");
   refuse_several_gpus(profile, ranges);
-  refuse_recomputed(profile);
   Attribution result;
   const OperatorRoles roles = operator_roles(profile, ranges, result.steps);
   check_collectives(profile, ranges, roles, result.collectives);
+  refuse_graphs(profile, ranges, roles);
   Accumulator sums(profile, roles, result.steps);
   for (const ProfileKernel& kernel : profile.kernels) {
     const int step = step_at(ranges, kernel.launched);
     if (step >= 0) sums.add(kernel, step);
   }
   sums.finish();
+  if (!profile.cpu_only) add_host_times(profile, ranges, roles, result.steps);
   drop_incomplete(profile, result);
   split_micro_batches(result);
   keep_equal_steps(profile, result);

@@ -88,7 +88,8 @@ bool Collectives::is_outermost(int index) const {
 Where Collectives::where(int index, const std::string& kind) const {
   for (int above = at(index).parent; above >= 0; above = at(above).parent) {
     const std::string& around = name(above);
-    if (around.find("SyncBatchNorm") != std::string::npos || around.starts_with("Optimizer."))
+    if (around.find("SyncBatchNorm") != std::string::npos || around.starts_with("Optimizer.") ||
+        is_sharding(around))
       return Where::outside;
     const bool hook =
         around.find("AccumulateGrad") != std::string::npos || around.starts_with("torch.distributed.ddp");
@@ -159,6 +160,11 @@ void Collectives::refuse() const {
 bool is_nccl(const std::string& kernel) {
   return kernel.starts_with("nccl") || kernel.find("ncclKernel") != std::string::npos ||
          kernel.find("ncclDevKernel") != std::string::npos;
+}
+
+bool is_sharding(const std::string& name) {
+  return name.starts_with("FSDP::") || name.starts_with("fsdp::") ||
+         (name.starts_with("FullyShardedDataParallel.") && name != "FullyShardedDataParallel.forward");
 }
 
 void check_collectives(const Profile& profile, const std::vector<StepRange>& ranges,

@@ -29,6 +29,11 @@ const ProfileLaunch* launch_of(const ProfileKernel& kernel, const std::vector<Pr
   return &*std::prev(after);
 }
 
+bool is_graph_launch(const std::string& call) {
+  return call.starts_with("cudaGraphLaunch") || call.starts_with("cuGraphLaunch") ||
+         call.starts_with("hipGraphLaunch");
+}
+
 }  // namespace
 
 void add_cpu_work(Profile& profile) {
@@ -62,6 +67,7 @@ void join_kernels(Profile& profile) {
     if (found != by_id.end() && found->first == kernel.external_id) kernel.host_operator = found->second;
     if (const ProfileLaunch* launch = launch_of(kernel, profile.launches)) {
       kernel.launched = launch->start;
+      kernel.in_graph = is_graph_launch(profile.names[static_cast<std::size_t>(launch->name)]);
       if (kernel.host_operator < 0)
         kernel.host_operator = operator_at(profile.operators, launch->thread, launch->start);
     } else if (kernel.host_operator >= 0) {

@@ -264,6 +264,13 @@ LayerMatch Matcher::match() {
 LayerMatch match_layers(const std::string& file, const std::vector<NetworkOperator>& operators,
                         const Model& model, std::int64_t batch) {
   if (operators.empty() || model.layers.empty()) throw InputError(fmt::format("{}: has no operators", file));
+  for (const NetworkOperator& one : operators) {
+    if (one.region)
+      throw InputError(
+          fmt::format("{}: its operator {} is several layers in one (torch.compile, a CUDA graph); give "
+                      "--write-model in place of --model, which makes it one measured layer",
+                      file, one.name));
+  }
   return Matcher(file, operators, model, batch).match();
 }
 

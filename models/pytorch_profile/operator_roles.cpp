@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "models/pytorch_profile/operators.hpp"
 
@@ -18,6 +18,7 @@ struct Context {
   int root = -1;                     ///< outermost operator that is not an annotation
   int wrapper = -1;                  ///< "autograd::engine::evaluate_function: ..."
   int node = -1;                     ///< node of the backward pass
+  bool recomputed = false;           ///< runs a layer of the forward pass again, inside a node
 };
 
 std::size_t at(int index) {
@@ -36,6 +37,7 @@ std::optional<NonLayerWork> non_layer_work_of_annotation(const std::string& name
   if (starts(name, "Optimizer.step")) return NonLayerWork::optimizer;
   if (starts(name, "Optimizer.zero_grad")) return NonLayerWork::zero_grad;
   if (starts(name, "nccl:")) return NonLayerWork::communication;
+  if (is_sharding(name)) return NonLayerWork::sharding;
   return {};
 }
 
@@ -44,8 +46,9 @@ std::optional<NonLayerWork> non_layer_work_of_operator(const std::string& name) 
   if (starts(name, "torch.distributed.ddp")) return NonLayerWork::buckets;
   if (starts(name, "c10d::") || starts(name, "record_param_comms")) return NonLayerWork::communication;
   if (starts(name, "aten::_foreach_") || starts(name, "aten::_fused_adam") ||
-      starts(name, "aten::_fused_sgd") || starts(name, "aten::_amp_foreach"))
+      starts(name, "aten::_fused_sgd") || starts(name, "aten::_amp_"))
     return NonLayerWork::optimizer;
+  if (is_sharding(name)) return NonLayerWork::sharding;
   return {};
 }
 
@@ -68,12 +71,15 @@ class RoleFinder {
   int step_of(int index) const { return step_at(ranges_, profile_.operators[at(index)].start); }
   bool is_node(const ProfileOperator& one) const { return one.forward_thread > 0 && one.sequence >= 0; }
   void find_contexts();
+  void list_forward();
   void join_nodes();
   int forward_operator(int node) const;
+  bool is_of_sharding(int node) const;
   void list_operators(std::vector<ProfileStep>& steps);
   void assign(int index, OperatorRoles& roles);
   OperatorRole role_in_node(int index, const OperatorRoles& roles);
   OperatorRole role_of_loose(int index, const OperatorRoles& roles) const;
+  bool scales(int root) const;
   int network_operator(int step, int root) const;
   void note_output(int node);
   void note_parameter(int index);
@@ -82,6 +88,8 @@ class RoleFinder {
   const std::vector<StepRange>& ranges_;
   std::vector<Context> contexts_;
   std::unordered_map<std::int64_t, std::vector<int>> forward_by_sequence_;
+  std::unordered_map<std::int64_t, std::vector<int>> sharding_by_sequence_;  ///< views that FSDP takes
+  std::unordered_set<int> sharding_nodes_;
   std::unordered_map<int, int> forward_root_;  ///< of each node of the backward pass
   std::vector<StepState> states_;
   std::vector<ProfileStep>* steps_ = nullptr;
@@ -93,6 +101,7 @@ class RoleFinder {
 };
 
 void RoleFinder::find_contexts() {
+  const std::set<int> recomputing = recomputing_nodes(profile_, ranges_);
   contexts_.resize(profile_.operators.size());
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
     const ProfileOperator& one = profile_.operators[i];
@@ -108,8 +117,22 @@ void RoleFinder::find_contexts() {
       wrapped_ = wrapped_ || (wrapper && accumulates(text));
       if (wrapper && context.wrapper < 0) context.wrapper = index;
       if (!wrapper && is_node(one) && context.node < 0) context.node = index;
+      const bool forward = !wrapper && !is_node(one) && (one.sequence >= 0 || is_forward_layer(text));
+      if (forward && (recomputing.contains(context.node) || recomputing.contains(context.wrapper)))
+        context.recomputed = true;
     }
     contexts_[i] = context;
+  }
+}
+
+void RoleFinder::list_forward() {
+  for (std::size_t i = 0; i < contexts_.size(); ++i) {
+    const ProfileOperator& one = profile_.operators[i];
+    const Context& context = contexts_[i];
+    if (one.sequence < 0 || is_node(one) || context.wrapper >= 0 || context.node >= 0) continue;
+    if (context.work == NonLayerWork::sharding)
+      sharding_by_sequence_[one.sequence].push_back(static_cast<int>(i));
+    if (!context.work) forward_by_sequence_[one.sequence].push_back(static_cast<int>(i));
   }
 }
 
@@ -129,19 +152,26 @@ int RoleFinder::forward_operator(int node) const {
   return last;
 }
 
+/// True for the node of a view that FSDP took of its flat parameter: it gathers gradients.
+bool RoleFinder::is_of_sharding(int node) const {
+  const auto found = sharding_by_sequence_.find(profile_.operators[at(node)].sequence);
+  if (found == sharding_by_sequence_.end()) return false;
+  const std::string word = operator_word(name(node));
+  return std::any_of(found->second.begin(), found->second.end(),
+                     [&](int one) { return operator_word(name(one)) == word; });
+}
+
 void RoleFinder::join_nodes() {
-  for (std::size_t i = 0; i < contexts_.size(); ++i) {
-    const ProfileOperator& one = profile_.operators[i];
-    const Context& context = contexts_[i];
-    if (one.sequence >= 0 && !is_node(one) && !context.work && context.wrapper < 0 && context.node < 0)
-      forward_by_sequence_[one.sequence].push_back(static_cast<int>(i));
-  }
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
     const int index = static_cast<int>(i);
     const Context& context = contexts_[i];
     if (context.work || (context.node != index && context.wrapper != index)) continue;
     const int step = step_of(index);
     if (step < 0 || profile_.operators[i].sequence < 0) continue;
+    if (is_of_sharding(index)) {
+      sharding_nodes_.insert(index);
+      continue;
+    }
     const int forward = forward_operator(index);
     if (forward < 0) continue;
     const int root = contexts_[at(forward)].root;
@@ -153,6 +183,19 @@ void RoleFinder::join_nodes() {
     states_[at(own)].nodes.push_back(profile_.operators[i].start);
     states_[at(step)].backward_end = std::max(states_[at(step)].backward_end, profile_.operators[i].end);
   }
+}
+
+/// True for an operator that multiplies or divides one number, as GradScaler and micro-batches do with a
+/// loss.
+bool RoleFinder::scales(int root) const {
+  const std::string word = operator_word(name(root));
+  const std::vector<Shape>& shapes = profile_.shapes_of(profile_.operators[at(root)]);
+  return (word == "mul" || word == "div") && (shapes.empty() || shapes.front().empty());
+}
+
+bool is_loss(const NetworkOperator& one) {
+  return one.kind == "softmax_cross_entropy" || one.kind == "sigmoid_cross_entropy" ||
+         one.kind == "mean_squared_error";
 }
 
 /// The operators of each step in forward order. Views have no layer of their own: their work belongs to the
@@ -171,12 +214,15 @@ void RoleFinder::list_operators(std::vector<ProfileStep>& steps) {
       if (now > before) ++round;
       before = now;
       const std::string kind = operator_kind(name(root));
-      if (kind != "view")
+      if (kind != "view" &&
+          !(scales(root) && !steps[s].operators.empty() && is_loss(steps[s].operators.back())))
         steps[s].operators.push_back({.name = name(root),
                                       .kind = kind,
                                       .shapes = profile_.shapes_of(profile_.operators[at(root)]),
                                       .times = {},
-                                      .round = round});
+                                      .round = round,
+                                      .region = starts(name(root), "CompiledFunction") ||
+                                                starts(name(root), "Torch-Compiled Region")});
       states_[s].operator_of_root.push_back(std::max(0, static_cast<int>(steps[s].operators.size()) - 1));
     }
     if (steps[s].operators.empty()) states_[s].operator_of_root.assign(roots.size(), -1);
@@ -201,6 +247,9 @@ bool is_product(const std::string& word) {
 OperatorRole RoleFinder::role_in_node(int index, const OperatorRoles& roles) {
   const Context& context = contexts_[at(index)];
   const int node = context.node >= 0 ? context.node : context.wrapper;
+  if (context.recomputed) return {.work = NonLayerWork::recomputed};
+  if (sharding_nodes_.contains(context.node) || sharding_nodes_.contains(context.wrapper))
+    return {.work = NonLayerWork::sharding};
   auto joined = forward_root_.find(node);
   if (joined == forward_root_.end() && context.wrapper >= 0) joined = forward_root_.find(context.wrapper);
   if (joined == forward_root_.end()) return {.work = NonLayerWork::unknown, .outside = pipelined_};
@@ -232,15 +281,6 @@ OperatorRole RoleFinder::role_in_node(int index, const OperatorRoles& roles) {
     if (word == "sum") role.pass = Pass::backward_weights;
   }
   return role;
-}
-
-/// True for operators that copy or fill a tensor without a gradient: between layers that is a target or a
-/// mask.
-bool prepares_input(const std::string& word) {
-  constexpr std::array<std::string_view, 11> kWords{"to",       "tocopy", "copy",      "ones",
-                                                    "full",     "fill",   "zeroslike", "oneslike",
-                                                    "fulllike", "onehot", "newzeros"};
-  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 
 /// An operator that no range names and that has no node.
@@ -341,6 +381,7 @@ OperatorRoles RoleFinder::find(std::vector<ProfileStep>& steps) {
     steps[s].wall = (ranges_[s].end - ranges_[s].start) * 1e-6;
   }
   find_contexts();
+  list_forward();
   join_nodes();
   list_operators(steps);
   OperatorRoles roles;
@@ -350,34 +391,6 @@ OperatorRoles RoleFinder::find(std::vector<ProfileStep>& steps) {
 }
 
 }  // namespace
-
-std::vector<StepRange> step_ranges(const Profile& profile) {
-  std::vector<StepRange> ranges, updates;
-  for (const ProfileOperator& one : profile.operators) {
-    const std::string& name = profile.name(one);
-    if (name.starts_with("ProfilerStep#")) ranges.push_back({one.start, one.end, one.name});
-    if (one.annotation && name.starts_with("Optimizer.step"))
-      updates.push_back({one.start, one.end, one.name});
-  }
-  const auto by_start = [](const StepRange& a, const StepRange& b) { return a.start < b.start; };
-  std::sort(ranges.begin(), ranges.end(), by_start);
-  if (!ranges.empty()) return ranges;
-  std::sort(updates.begin(), updates.end(), by_start);
-  double start = 0;
-  for (const StepRange& update : updates) {
-    if (update.start < start) continue;  // an optimizer inside another one
-    ranges.push_back({start, update.end, update.name});
-    start = update.end;
-  }
-  return ranges;
-}
-
-int step_at(const std::vector<StepRange>& steps, double time) {
-  const auto after = std::upper_bound(steps.begin(), steps.end(), time,
-                                      [](double value, const StepRange& step) { return value < step.start; });
-  if (after == steps.begin() || time >= std::prev(after)->end) return -1;
-  return static_cast<int>(after - steps.begin()) - 1;
-}
 
 OperatorRoles operator_roles(const Profile& profile, const std::vector<StepRange>& ranges,
                              std::vector<ProfileStep>& steps) {

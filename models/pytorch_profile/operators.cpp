@@ -108,6 +108,13 @@ std::string operator_kind(std::string_view name) {
   return "other";
 }
 
+bool prepares_input(const std::string& word) {
+  constexpr std::array<std::string_view, 11> kWords{"to",       "tocopy", "copy",      "ones",
+                                                    "full",     "fill",   "zeroslike", "oneslike",
+                                                    "fulllike", "onehot", "newzeros"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
 bool begins_layer(LayerKind layer, std::string_view operator_kind) {
   if (operator_kind == to_string(layer)) return true;
   switch (layer) {

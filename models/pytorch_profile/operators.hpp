@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +24,10 @@ std::string operator_kind(std::string_view name);
 /// operator; attention or GELU written out are several.
 bool begins_layer(LayerKind layer, std::string_view operator_kind);
 bool continues_layer(LayerKind layer, std::string_view operator_kind);
+
+/// True for operators that copy or fill a tensor without a gradient: between layers that is a target or a
+/// mask.
+bool prepares_input(const std::string& word);
 
 /// The precision that kernels' names tell: "tf32", "f16", "bf16" or "f32"; empty if the name tells none.
 std::string kernel_precision(std::string_view kernel);
@@ -102,6 +108,22 @@ struct OperatorRoles {
 /// @throws InputError with their number, kinds and groups
 void check_collectives(const Profile& profile, const std::vector<StepRange>& ranges,
                        const OperatorRoles& roles, std::map<std::string, int>& outside);
+
+/// The host's time of each operator and of the optimizer, from its start to the next one's, less what it
+/// waited in calls of the runtime.
+void add_host_times(const Profile& profile, const std::vector<StepRange>& ranges, const OperatorRoles& roles,
+                    std::vector<ProfileStep>& steps);
+
+/// Operators that are layers of the forward pass and that no node of the backward pass has as a part.
+bool is_forward_layer(const std::string& name);
+
+/// Layers that ran again in each node of the backward pass, as torch.utils.checkpoint runs them: by the
+/// node's index. Only a run of the forward pass counts: operators of layers in its order.
+/// @throws InputError if layers ran in a node and were no such run
+std::set<int> recomputing_nodes(const Profile& profile, const std::vector<StepRange>& ranges);
+
+/// A range or an operator of FSDP that gathers parameters or scatters gradients, and not a module's own pass.
+bool is_sharding(const std::string& name);
 
 /// True for a kernel of NCCL or RCCL.
 bool is_nccl(const std::string& kernel);

@@ -27,6 +27,10 @@ const char* to_string(NonLayerWork work) {
       return "NCCL";
     case NonLayerWork::buckets:
       return "buckets of DDP";
+    case NonLayerWork::sharding:
+      return "copies of FSDP";
+    case NonLayerWork::recomputed:
+      return "activations computed again";
     case NonLayerWork::other:
       return "other operators";
     case NonLayerWork::unknown:
@@ -47,8 +51,9 @@ std::string Attribution::left_out_text() const {
   }
   std::sort(largest.rbegin(), largest.rend());
   std::string text;
-  double rest = 0;
+  double rest = 0, all = 0;
   for (std::size_t i = 0; i < largest.size(); ++i) {
+    all += largest[i].first;
     if (i >= kMost) {
       rest += largest[i].first;
       continue;
@@ -57,7 +62,7 @@ std::string Attribution::left_out_text() const {
                         100 * largest[i].first / gpu_seconds);
   }
   if (rest > 0) text += fmt::format(", {} others {:.1f} %", largest.size() - kMost, 100 * rest / gpu_seconds);
-  return text;
+  return text.empty() ? "nothing" : fmt::format("{:.1f} % ({})", 100 * all / gpu_seconds, text);
 }
 
 namespace {
@@ -131,6 +136,38 @@ class StepTimes {
   double parameters_ = 0;
 };
 
+/// The middle one of some times; 0 without any.
+double median_of(std::vector<double> seconds) {
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return seconds.empty() ? 0 : *middle;
+}
+
+/// The host's times of each layer and pass: medians of the steps x `scale`.
+void add_host(const std::vector<ProfileStep>& steps, const Model& model, const LayerMatch& match,
+              double scale, Trace& trace) {
+  double parameters = 0;
+  for (const Layer& layer : model.layers) parameters += trainable(layer);
+  const auto middle = [&](const auto& of_step) {
+    std::vector<double> all;
+    for (const ProfileStep& step : steps) all.push_back(of_step(step));
+    return scale * median_of(std::move(all));
+  };
+  const auto of_layer = [&](std::size_t layer, double OperatorTimes::*pass) {
+    return middle([&](const ProfileStep& step) {
+      double sum = 0;
+      for (const int index : match[layer]) sum += step.operators[static_cast<std::size_t>(index)].times.*pass;
+      return sum;
+    });
+  };
+  const double update = middle([](const ProfileStep& step) { return step.host_update; });
+  for (std::size_t i = 0; i < match.size(); ++i) {
+    const double share = parameters > 0 ? trainable(model.layers[i]) / parameters : 0;
+    trace.layers[i].host = {of_layer(i, &OperatorTimes::host_forward),
+                            of_layer(i, &OperatorTimes::host_backward), update * share};
+  }
+}
+
 void append_samples(const std::vector<LayerSeconds>& step, Trace& trace) {
   for (std::size_t i = 0; i < step.size(); ++i) {
     LayerTrace& to = trace.layers[i];
@@ -182,6 +219,24 @@ std::vector<std::string> flags_of(const Attribution& all, double halved_share) {
             ? "the optimizer ran for all layers at once: its time is divided among them in "
               "proportion to their parameters"
             : "the optimizer's time is divided among the layers in proportion to their parameters");
+  const auto spent = [&](NonLayerWork work) {
+    double sum = 0;
+    for (const ProfileStep& step : all.steps) {
+      const auto found = step.non_layer_seconds.find(work);
+      if (found != step.non_layer_seconds.end()) sum += found->second;
+    }
+    return 1e3 * sum / static_cast<double>(all.steps.size());
+  };
+  if (const double again = spent(NonLayerWork::recomputed); again > 0)
+    flags.push_back(fmt::format(
+        "the backward pass computes activations again ({:.4g} ms a step, left out): set `recompute: true` "
+        "in the scenario's strategy",
+        again));
+  if (const double copies = spent(NonLayerWork::sharding); copies > 0)
+    flags.push_back(fmt::format(
+        "the job shards its parameters (FSDP; {:.4g} ms of copies a step, left out): the scenario's strategy "
+        "says it, such as `kind: zero`",
+        copies));
   if (const std::string spread = spread_of_steps(all); !spread.empty()) flags.push_back(spread);
   if (!all.collectives.empty()) {
     std::string kinds;
@@ -211,8 +266,7 @@ std::vector<std::string> notes_of(const Profile& profile, const Attribution& all
       notes.push_back(
           fmt::format("in no layer: {}, {:.4g} ms a step", to_string(work), 1e3 * seconds / steps));
   }
-  if (const std::string names = all.left_out_text(); !names.empty())
-    notes.push_back("left out by operator: " + names);
+  notes.push_back("left out of the layers: " + all.left_out_text());
   if (!all.dropped.empty()) notes.push_back(all.dropped);
   if (all.micro_batches > 1)
     notes.push_back(
@@ -224,8 +278,20 @@ std::vector<std::string> notes_of(const Profile& profile, const Attribution& all
 
 }  // namespace
 
+ProfiledHost profiled_host(const Attribution& attribution) {
+  ProfiledHost host;
+  for (const ProfileStep& step : attribution.steps) {
+    host.wall += step.wall;
+    host.issuing += step.host_update / attribution.micro_batches;
+    for (const NetworkOperator& one : step.operators)
+      host.issuing += one.times.host_forward + one.times.host_backward;
+  }
+  const double steps = static_cast<double>(attribution.steps.size()) / attribution.micro_batches;
+  return {host.wall / steps, host.issuing / steps};
+}
+
 Trace profile_trace(const Profile& profile, const Attribution& attribution, const Model& model,
-                    const LayerMatch& match, std::int64_t batch) {
+                    const LayerMatch& match, std::int64_t batch, double ordinary_step) {
   Trace trace;
   trace.kind = Trace::Kind::captured;
   trace.model = model.name;
@@ -242,6 +308,13 @@ Trace profile_trace(const Profile& profile, const Attribution& attribution, cons
         {.name = layer.name, .forward = {}, .backward_data = {}, .backward_weights = {}, .update = {}});
   const StepTimes times(model, match);
   for (const ProfileStep& step : attribution.steps) append_samples(times.of(step), trace);
+  if (const double wall = profiled_host(attribution).wall; ordinary_step > 0 && wall > 0) {
+    add_host(attribution.steps, model, match, ordinary_step / wall, trace);
+    trace.notes.push_back(fmt::format(
+        "`host`: the host's times under the profiler, where a step took {:.4g} ms, scaled to a step "
+        "of {:.4g} ms without it",
+        1e3 * wall, 1e3 * ordinary_step));
+  }
   for (LayerTrace& layer : trace.layers) {
     for (PassSamples* pass : {&layer.forward, &layer.backward_data, &layer.backward_weights, &layer.update})
       drop_empty(*pass);

@@ -36,13 +36,14 @@ struct ProfileKernel {
   std::int64_t correlation = -1;  ///< joins the kernel to its launch
   int host_operator = -1;         ///< index of the operator, once known
   double launched = -1;           ///< when the host launched it [us]; -1: not known
+  bool in_graph = false;          ///< launched with a CUDA graph
 };
 
-/// The host's call that launched a kernel.
+/// The host's call that launched a kernel, or another call of the runtime.
 struct ProfileLaunch {
   std::int64_t correlation = -1;
   int name = 0, thread = 0;
-  double start = 0;
+  double start = 0, length = 0;  ///< [us]
 };
 
 /// The contents of a profile of `torch.profiler` (Kineto JSON) that stepcast reads.
@@ -75,6 +76,8 @@ struct OperatorTimes {
   double forward = 0, backward_data = 0, backward_weights = 0;
   double halved = 0;  ///< part of both backward passes that was split in equal halves, as no name tells more
   double gradient_sum = 0;  ///< sums of gradients right after its backward pass: its input has other readers
+  double host_forward = 0,
+         host_backward = 0;  ///< of the host, from the operator to the next one, without waits
 };
 
 /// An outermost operator of the forward pass that has a node in the backward pass.
@@ -88,13 +91,25 @@ struct NetworkOperator {
   /// Elements of each array whose gradient its backward pass adds to `.grad`, the last one first; -1: not
   /// recorded
   std::vector<std::int64_t> parameters = {};
+  bool region = false;  ///< several layers in one: compiled, or a CUDA graph
 };
 
 /// Number of elements of a shape as a file gives it; -1 if a size is negative or the product is above 1e15.
 std::int64_t recorded_elements(const Shape& shape);
 
 /// GPU work that belongs to no layer.
-enum class NonLayerWork { optimizer, zero_grad, accumulation, input, communication, buckets, other, unknown };
+enum class NonLayerWork {
+  optimizer,
+  zero_grad,
+  accumulation,
+  input,
+  communication,
+  buckets,
+  sharding,
+  recomputed,
+  other,
+  unknown
+};
 const char* to_string(NonLayerWork work);
 
 /// One training step: its operators in forward order.
@@ -102,8 +117,9 @@ struct ProfileStep {
   std::string name;
   std::vector<NetworkOperator> operators;
   std::map<NonLayerWork, double> non_layer_seconds;  ///< [s]
-  std::map<std::string, double> left_out;            ///< [s] of inputs, other and unknown work, by operator
+  std::map<std::string, double> left_out;            ///< [s] in no layer and no update, by operator
   double wall = 0;                                   ///< of the host [s]
+  double host_update = 0;                            ///< of the host in the optimizer's step [s]
 };
 
 /// Reads a profile, `.json` or `.json.gz`, as a stream: memory grows with the number of operators and
@@ -123,15 +139,16 @@ struct Attribution {
   std::string precision;                   ///< of most of the products' time
   std::string dropped;                     ///< steps that were left out, and why; empty: none
 
-  /// "aten::copy_ 3.1 %, aten::item 0.4 %": what steps leave out, by its share of the GPU's time.
+  /// "3.5 % (aten::copy_ 3.1 %, aten::item 0.4 %)": what is in no layer and no update, by its share of the
+  /// GPU's time; "nothing".
   std::string left_out_text() const;
   double attributed() const { return gpu_seconds > 0 ? 1 - unknown_seconds / gpu_seconds : 0; }
 };
 
 /// Gives each kernel to a step (by the time of its launch), an operator, and a pass.
 /// Steps of one profile have the same operators in the same order.
-/// @throws InputError one line: no steps, no backward pass, several GPUs, CUDA graphs, torch.compile, or
-/// under 98 % of the GPU's time placed
+/// @throws InputError one line: no steps, no backward pass, several GPUs, a CUDA graph of no operator,
+/// activations that are computed again in an unknown way, or under 98 % of the GPU's time placed
 Attribution attribute(const Profile& profile);
 
 /// For each layer of a model, the indices of its operators. Layers that do no work have none.
@@ -141,7 +158,7 @@ using LayerMatch = std::vector<std::vector<int>>;
 /// those of the operators. A program may run branches in another order than the model's file lists them.
 /// Where several orders fit, one that goes on along a branch is preferred to one that jumps.
 /// @param batch  samples of a step; 0: not known, no shapes are compared
-/// @throws InputError one line that names the first operator that no order places
+/// @throws InputError one line that names the first operator that no order places, or one of several layers
 LayerMatch match_layers(const std::string& file, const std::vector<NetworkOperator>& operators,
                         const Model& model, std::int64_t batch);
 
@@ -151,8 +168,17 @@ std::int64_t recorded_batch(const std::vector<NetworkOperator>& operators);
 /// The trace of a profile: every step of the profile is a sample of every layer and pass. The optimizer's
 /// time is divided in proportion to the parameters; sums of gradients go to the layer whose output has
 /// several readers, as in derived traces. The trace's flags say what is approximate.
+/// @param ordinary_step  [s] of a step without the profiler, which slows the host: the host's times are
+/// scaled
+///                       by it / the profiled step's; 0: not known, and the trace has no host's times
 Trace profile_trace(const Profile& profile, const Attribution& attribution, const Model& model,
-                    const LayerMatch& match, std::int64_t batch);
+                    const LayerMatch& match, std::int64_t batch, double ordinary_step = 0);
+
+/// Seconds of a step of the profile on the host, and those in which the host issued layers and the update.
+struct ProfiledHost {
+  double wall = 0, issuing = 0;
+};
+ProfiledHost profiled_host(const Attribution& attribution);
 
 /// A network that is known only from the operators of a profile.
 struct ProfileNetwork {

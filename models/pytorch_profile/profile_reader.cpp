@@ -325,7 +325,8 @@ void EventCollector::add_event() {
       return add_kernel(ProfileKernel::Kind::fill);
     case EventCategory::launch:
       if (event_.correlation >= 0)
-        profile_.launches.push_back({event_.correlation, interned(event_.name), thread(), event_.start});
+        profile_.launches.push_back(
+            {event_.correlation, interned(event_.name), thread(), event_.start, event_.duration});
   }
 }
 

@@ -16,14 +16,28 @@ struct ServerDevice {
   int pcie_switch = -1;  ///< PCIe switch, counted from 0; -1: connected to its socket
 };
 
+/// What NCCL counts for the link between sockets of a processor.
+struct SocketLink {
+  BytesPerSecond bandwidth;
+  std::string processor;
+};
+
+/// The link between sockets by the processor's vendor, family and model as CPUID gives them, or by
+/// `processor` alone (POWER9). Source: the constants of NCCL 2.28, src/graph/topo.h, and the models of
+/// src/graph/topo.cc.
+/// @return none for an unknown processor
+std::optional<SocketLink> nccl_socket_link(const std::string& vendor, int family, int model,
+                                           const std::string& processor);
+
 /// The inside of a server as tools print it.
 struct DiscoveredServer {
   std::string found_by;  ///< the command, such as "nvidia-smi topo -m"
   std::vector<ServerDevice> gpus, nics;
   int sockets = 1;
-  std::vector<PeerLink> nvlinks;           ///< pairs of GPUs with direct NVLinks
-  int nvlinks_to_switch = 0;               ///< NVLinks of each GPU to NVSwitches; 0: no NVSwitch
-  std::optional<BytesPerSecond> gpu_pcie;  ///< nominal bandwidth of a GPU's PCIe link
+  std::vector<PeerLink> nvlinks;               ///< pairs of GPUs with direct NVLinks
+  int nvlinks_to_switch = 0;                   ///< NVLinks of each GPU to NVSwitches; 0: no NVSwitch
+  std::optional<BytesPerSecond> gpu_pcie;      ///< nominal bandwidth of a GPU's PCIe link
+  std::optional<SocketLink> socket_link = {};  ///< none: the tool does not say the processor
   std::vector<std::string> doubts;  ///< sentences about what the tool does not say or the reader simplifies
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "platforms/discovery/discovered.hpp"
 
@@ -116,6 +117,25 @@ std::string pcie_link(const DiscoveredServer& server, double microseconds) {
       server.gpu_pcie->value * 12 / 15.75 / 1e9, microseconds, server.gpu_pcie->value / 1e9);
 }
 
+/// The link between sockets. Where GPUs have no NVLinks, copies between sockets have no peer access and pass
+/// through host memory, so that both directions share the rate (NVIDIA/nccl issue 814).
+std::string socket_lines(const DiscoveredServer& server) {
+  const std::string source =
+      server.socket_link
+          ? fmt::format("{}: what NCCL counts (src/graph/topo.h of 2.28); latency assumed",
+                        server.socket_link->processor)
+          : fmt::format(
+                "{}: {} does not print the processor; NCCL counts 6 (Broadwell) to 40 GB/s (Emerald Rapids)",
+                kAssumed, server.found_by);
+  const double rate = server.socket_link ? server.socket_link->bandwidth.value / 1e9 : 16;
+  const bool pcie = std::string_view(kind_of(server)) == "pcie";
+  return fmt::format("  inter_socket_link: {{bandwidth: {:g} GB/s, latency: 0.3 us, source: \"{}\"}}\n", rate,
+                     source) +
+         (pcie ? "  inter_socket_duplex: half  # copies between GPUs without peer access; full if they have "
+                 "it\n"
+               : "");
+}
+
 std::string node_text(const DiscoveredServer& server, const std::string& device) {
   const int on_switch = devices_per_switch(server);
   std::string text = fmt::format("node:\n  kind: {}\n  devices: {}\n  sockets: {}\n", kind_of(server),
@@ -123,9 +143,7 @@ std::string node_text(const DiscoveredServer& server, const std::string& device)
   if (on_switch > 0) text += fmt::format("  devices_per_pcie_switch: {}\n", on_switch);
   text += "  device_link: " + pcie_link(server, on_switch > 0 ? 0 : 0.5) + "\n";
   if (on_switch > 0) text += "  pcie_switch_link: " + pcie_link(server, 0.5) + "\n";
-  if (server.sockets > 1)
-    text += fmt::format("  inter_socket_link: {{bandwidth: 16 GB/s, latency: 0.3 us, source: \"{}\"}}\n",
-                        kAssumed);
+  if (server.sockets > 1) text += socket_lines(server);
   text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", kAssumed);
   return text + nvlink_lines(server, device) + fmt::format("  source: \"{}\"\n", server.found_by);
 }
@@ -193,6 +211,7 @@ std::string doubts_text(const DiscoveredPlatform& platform) {
 DiscoveredServer with_hwloc(DiscoveredServer found, const DiscoveredServer& hwloc) {
   found.found_by += ", " + hwloc.found_by;
   found.gpu_pcie = hwloc.gpu_pcie;
+  found.socket_link = hwloc.socket_link;
   return found;
 }
 
@@ -208,7 +227,7 @@ std::string platform_file_text(const DiscoveredPlatform& platform) {
       doubts_text(platform), platform.name, tools, platform.device, nodes, nodes);
   text += platform.server
               ? node_text(*platform.server, platform.device)
-              : node_text({"assumed: one GPU", {{"GPU0"}}, {}, 1, {}, 0, {}, {}}, platform.device);
+              : node_text({"assumed: one GPU", {{"GPU0"}}, {}, 1, {}, 0, {}, {}, {}}, platform.device);
   text += network_text(platform);
   return text + fmt::format(
                     "messages:  # what the software adds to each message, by size\n"

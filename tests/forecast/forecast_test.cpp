@@ -293,6 +293,18 @@ TEST_CASE("a figure that cannot be met takes the nearer end of the range, and wh
   CHECK_FALSE(is_reached(scenario.calibrations.at(0), 0.0601));
 }
 
+TEST_CASE("a calibration that lands far from 1 says what that means", "[sweep]") {
+  const auto doubt = [](double value) { return calibration_doubt("strategy.compute_factor", value); };
+  CHECK(doubt(0.7).empty());
+  CHECK(doubt(1.4).empty());
+  CHECK(calibration_doubt("strategy.step_overhead", 0.1).empty());
+  CHECK_THAT(doubt(0.65),
+             Catch::Matchers::Contains("needs layers 1.54 times faster than the model has them"));
+  CHECK_THAT(doubt(0.1), Catch::Matchers::Contains("strategy.compute_factor = 0.1 is far from 1"));
+  CHECK_THAT(doubt(3), Catch::Matchers::Contains("3 times slower") &&
+                           Catch::Matchers::Contains("its step has work that the scenario does not have"));
+}
+
 TEST_CASE("a journal keeps calibrations, and a second run does not search again", "[commands]") {
   const TemporaryFolder folder;
   const auto journal = folder.path() / "j.jsonl";

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "platforms/discovery/discovered.hpp"
 
 namespace stepcast {
@@ -181,6 +182,20 @@ int socket_of(hwloc_topology_t topology, hwloc_obj_t device) {
   return -1;
 }
 
+/// What the first socket's processor says of itself.
+std::optional<SocketLink> socket_link_of(hwloc_topology_t topology) {
+  const hwloc_obj_t socket = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
+  const auto info = [&](const char* name) -> std::string {
+    const char* text = socket ? hwloc_obj_get_info_by_name(socket, name) : nullptr;
+    return text ? text : "";
+  };
+  const auto number = [&](const char* name) {
+    return static_cast<int>(parse_integer(info(name)).value_or(-1) % 100'000);
+  };
+  return nccl_socket_link(info("CPUVendor"), number("CPUFamilyNumber"), number("CPUModelNumber"),
+                          info("CPUModel"));
+}
+
 }  // namespace
 
 DiscoveredServer read_hwloc_topology(const std::string& text, const std::string& file) {
@@ -207,6 +222,7 @@ DiscoveredServer read_hwloc_topology(const std::string& text, const std::string&
     const float rate = one->attr->pcidev.linkspeed;  // GB/s
     if (is_gpu(one) && rate > 0) server.gpu_pcie = BytesPerSecond{1e9 * static_cast<double>(rate)};
   }
+  server.socket_link = socket_link_of(topology.get());
   if (server.gpus.empty()) throw InputError(file + ":1: expected GPUs of NVIDIA, AMD or Intel, found none");
   std::vector<hwloc_obj_t> gpus;
   std::ranges::copy_if(devices, std::back_inserter(gpus), is_gpu);

@@ -156,9 +156,9 @@ TEST_CASE("a configuration that does not fit is refused with its place", "[model
       {kGpt2, "\"gpt2\", \"n_ctx\"", "\"gpt3\", \"n_ctx\"",
        "config.json:3:65: model_type: expected one of gpt2, llama, mistral, mixtral, bert, vit, qwen2, "
        "qwen3, "
-       "qwen3_moe, gemma, gemma2, gemma3_text, phi3, olmo2, phi, starcoder2, falcon, opt, bloom, gpt_neox, "
+       "qwen3_moe, qwen2_moe, deepseek_v2, deepseek_v3, gemma, gemma2, gemma3_text, phi3, olmo2, phi, starcoder2, falcon, opt, bloom, gpt_neox, "
        "roberta, "
-       "xlm-roberta, camembert, distilbert, got \"gpt3\"; did you mean \"gpt2\"?"},
+       "xlm-roberta, camembert, electra, distilbert, got \"gpt3\"; did you mean \"gpt2\"?"},
       {kLlama, "\"num_key_value_heads\": 8", "\"num_key_value_heads\": 7",
        "config.json:4:101: num_key_value_heads: expected a divisor of 64 heads, got 7"},
       {kLlama, "silu", "relu",
@@ -295,7 +295,7 @@ TEST_CASE("networks without a known head and keys of other networks are refused"
   const auto edit = GENERATE(values<Case>({
       {kBert, "BertForPreTraining", "BertModel",
        "architectures[0]: expected a network with a loss, whose name ends with ForMaskedLM, "
-       "BertForPreTraining, "
+       "BertForPreTraining, ElectraForPreTraining, "
        "ForSequenceClassification, ForTokenClassification, ForQuestionAnswering, got \"BertModel\""},
       {kGpt2, "GPT2LMHeadModel", "GPT2DoubleHeadsModel", "expected a network with a loss"},
       {kVit, "\"hidden_act\"", "\"architectures\": [\"ViTForMaskedImageModeling\"], \"hidden_act\"",

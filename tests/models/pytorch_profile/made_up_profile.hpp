@@ -41,10 +41,11 @@ class Events {
     return id_;
   }
   /// A kernel of an operator. It runs long after its launch, in another step's time.
-  void kernel(const std::string& name, int id, double launched, double length, int device = 0) {
+  void kernel(const std::string& name, int id, double launched, double length, int device = 0,
+              const std::string& call = "cudaLaunchKernel") {
     ++correlation_;
     const std::string link = R"("correlation":)" + std::to_string(correlation_);
-    add(R"("cat":"cuda_runtime","name":"cudaLaunchKernel","tid":1,)", launched, 1, link);
+    add(R"("cat":"cuda_runtime","name":")" + call + R"(","tid":1,)", launched, 1, link);
     add(R"("cat":"kernel","name":")" + name + R"(","tid":7,)", launched + 5000, length,
         link + R"(,"External id":)" + std::to_string(id) + R"(,"device":)" + std::to_string(device));
   }
@@ -57,9 +58,9 @@ class Events {
         link + R"(,"External id":)" + std::to_string(id) + R"(,"device":0)");
   }
   /// A call of the host that launches something.
-  void launch(const std::string& name, double start) {
+  void launch(const std::string& name, double start, double length = 1) {
     ++correlation_;
-    add(R"("cat":"cuda_runtime","name":")" + name + R"(","tid":1,)", start, 1,
+    add(R"("cat":"cuda_runtime","name":")" + name + R"(","tid":1,)", start, length,
         R"("correlation":)" + std::to_string(correlation_));
   }
   std::string text() const {

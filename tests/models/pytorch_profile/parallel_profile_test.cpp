@@ -1,93 +1,21 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
 #include "models/pytorch_profile/profile.hpp"
-#include "tests/models/pytorch_profile/made_up_profile.hpp"
+#include "tests/models/pytorch_profile/made_up_steps.hpp"
 
 using namespace stepcast;
 using Catch::Matchers::Contains;
 
 namespace {
 
-using AddMore = std::function<void(Events&, double start)>;
-
-/// Forward passes of a dense layer, a ReLU and a loss: 10 us each, from `t` on.
-void add_forward(Events& events, double t, int sequence) {
-  events.kernel("sgemm", events.host("aten::linear", t + 10, 8, sequence, false, "[[2,4],[4,4],[4]]"), t + 11,
-                10);
-  events.kernel("clamp", events.host("aten::relu", t + 50, 8, sequence + 1, false, "[[2,4]]"), t + 51, 10);
-  events.kernel("nll", events.host("aten::mse_loss", t + 90, 8, sequence + 2, false, "[[2,4],[2,4],[]]"),
-                t + 91, 10);
-}
-
-void add_backward(Events& events, double t, int sequence) {
-  events.kernel("b", events.host("MseLossBackward0", t + 210, 8, sequence + 2, true, "[[]]"), t + 211, 10);
-  events.kernel("b", events.host("ReluBackward0", t + 230, 8, sequence + 1, true, "[[2,4]]"), t + 231, 10);
-  events.kernel("b", events.host("AddmmBackward0", t + 250, 8, sequence, true, "[[2,4]]"), t + 251, 10);
-  events.host("torch::autograd::AccumulateGrad", t + 270, 8, -1, false, "[[4]]");
-  events.host("torch::autograd::AccumulateGrad", t + 290, 8, -1, false, "[[4,4]]");
-}
-
-/// Three steps of 500 us.
-std::string steps(const AddMore& more) {
-  Events events;
-  for (int step = 1; step <= 3; ++step) {
-    const double t = 1000.0 * step;
-    events.range("ProfilerStep#" + std::to_string(step), t, 500);
-    add_forward(events, t, 10 * step);
-    add_backward(events, t, 10 * step);
-    more(events, t);
-  }
-  return events.text();
-}
-
 /// A collective of NCCL that takes 40 us.
 void add_collective(Events& events, const std::string& name, double at) {
   events.kernel("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)",
                 events.host("c10d::" + name, at, 6), at + 1, 40);
-}
-
-struct ImportedSteps {
-  Attribution all;
-  Trace trace;
-  Model model;
-};
-
-ImportedSteps imported_steps(const std::string& text) {
-  const ProfileFile file(text);
-  const Profile profile = read_profile(file.name());
-  ImportedSteps result{attribute(profile), {}, {}};
-  const ProfileNetwork network = profile_network("p", result.all.steps.front().operators, 2, "net", {});
-  CHECK(network.fault.empty());
-  result.model = network.model;
-  result.trace = profile_trace(profile, result.all, network.model, network.match, 2);
-  return result;
-}
-
-std::string refusal_of_steps(const std::string& text) {
-  try {
-    imported_steps(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool has_flag(const Trace& trace, const std::string& part) {
-  for (const std::string& flag : trace.flags) {
-    if (flag.find(part) != std::string::npos) return true;
-  }
-  return false;
-}
-
-std::string with_words(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
 }
 
 }  // namespace
@@ -137,8 +65,9 @@ TEST_CASE("copies from the host between layers are no layer's time, and are name
   }));
   CHECK(1e6 * read.trace.layers[2].forward.seconds[0] == Approx(10));
   CHECK(1e6 * read.all.steps[0].non_layer_seconds.at(NonLayerWork::input) == Approx(80));
-  CHECK(read.all.left_out_text() == "aten::to 42.9 %, aten::full 14.3 %");
-  CHECK(read.trace.notes.back() == "left out by operator: aten::to 42.9 %, aten::full 14.3 %");
+  CHECK(read.all.left_out_text() == "57.1 % (aten::to 42.9 %, aten::full 14.3 %)");
+  CHECK(has_note(read.trace, "left out of the layers: 57.1 % (aten::to 42.9 %, aten::full 14.3 %)"));
+  CHECK(has_note(imported_steps(steps([](Events&, double) {})).trace, "left out of the layers: nothing"));
 }
 
 TEST_CASE("a backward pass may be that of the step before", "[models]") {

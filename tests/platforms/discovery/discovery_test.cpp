@@ -99,6 +99,36 @@ TEST_CASE("lstopo's XML gives sockets, PCIe switches, NICs and the rate of PCIe 
   CHECK_THROWS_WITH(read_hwloc_topology(damaged, "f"), Catch::StartsWith("f:1: expected the XML"));
 }
 
+TEST_CASE("between sockets of PCIe servers both directions share what NCCL counts for the processor",
+          "[platforms]") {
+  const auto with_processor = [](const std::string& vendor, int family, int model) {
+    std::string text = file("two-sockets.xml");
+    const std::size_t package = text.find("<object type=\"NUMANode\"");
+    return text.insert(package,
+                       fmt::format("<info name=\"CPUVendor\" value=\"{}\"/>\n<info name=\"CPUFamilyNumber\" "
+                                   "value=\"{}\"/>\n<info name=\"CPUModelNumber\" value=\"{}\"/>\n",
+                                   vendor, family, model));
+  };
+  struct Case {
+    std::string vendor;
+    int family, model;
+    double gigabytes;
+  };
+  for (const Case& one :
+       {Case{"GenuineIntel", 6, 79, 6}, Case{"GenuineIntel", 6, 85, 10}, Case{"GenuineIntel", 6, 106, 10},
+        Case{"GenuineIntel", 6, 143, 22}, Case{"GenuineIntel", 6, 207, 40}, Case{"AuthenticAMD", 23, 49, 16},
+        Case{"AuthenticAMD", 25, 1, 24}, Case{"AuthenticAMD", 26, 2, 32}, Case{"Unknown", 1, 1, 16}}) {
+    const DiscoveredServer server =
+        read_hwloc_topology(with_processor(one.vendor, one.family, one.model), "f");
+    const Platform found = written({"found", "v100-sxm2-16gb", 1, server, {}});
+    CHECK(found.node.inter_socket.bandwidth.value == Approx(1e9 * one.gigabytes));
+    CHECK(found.node.half_duplex_sockets);
+  }
+  const Platform dgx =
+      written({"found", "v100-sxm2-16gb", 1, read_nvidia_topology(file("dgx1.txt"), "f"), {}});
+  CHECK_FALSE(dgx.node.half_duplex_sockets);
+}
+
 TEST_CASE("kinds of bridges and devices that hwloc does not know are others", "[platforms]") {
   std::string unknown = file("two-sockets.xml");
   const auto replace_all = [&unknown](const std::string& from, const std::string& to) {

@@ -1,0 +1,243 @@
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "models/hugging_face/network_text.hpp"
+#include "read_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// A configuration of a text network, with further keys behind the usual ones.
+std::string config(const std::string& model_type, int layers, int width, int heads, int hidden,
+                   int vocabulary, const std::string& more) {
+  return fmt::format(
+      R"({{"model_type": "{}", "num_hidden_layers": {}, "hidden_size": {}, "num_attention_heads": {}, "intermediate_size": {}, "vocab_size": {}{}{}}})",
+      model_type, layers, width, heads, hidden, vocabulary, more.empty() ? "" : ", ", more);
+}
+
+std::string text_of(const std::string& json) {
+  const YamlNode node = parse_yaml(json, "config.json");
+  return network_text(read_hugging_face_config(YamlValue(node, "")), "net", 128);
+}
+
+struct Published {
+  std::string name, json;
+  std::int64_t parameters;
+};
+
+// The keys of public configurations that make the network. Sources of the numbers: the safetensors totals
+// that the model pages on huggingface.co state (each shared array once), noted from memory and not read
+// again. Those of ELECTRA, Qwen2-57B-A14B and DeepSeek-V3 (less the page's 14,848 biases of routing, which
+// have no gradient, and its multi-token prediction) are computed from the definitions of their layers in the
+// transformers library.
+std::vector<Published> published() {
+  return {
+      {"Llama-2-7b", config("llama", 32, 4096, 32, 11008, 32000, R"()"), 6'738'415'616},
+      {"Llama-2-13b", config("llama", 40, 5120, 40, 13824, 32000, R"()"), 13'015'864'320},
+      {"Llama-3.1-8B", config("llama", 32, 4096, 32, 14336, 128256, R"("num_key_value_heads": 8)"),
+       8'030'261'248},
+      {"Llama-3.1-70B", config("llama", 80, 8192, 64, 28672, 128256, R"("num_key_value_heads": 8)"),
+       70'553'706'496},
+      {"Llama-3.1-405B", config("llama", 126, 16384, 128, 53248, 128256, R"("num_key_value_heads": 8)"),
+       405'853'388'800},
+      {"TinyLlama-1.1B", config("llama", 22, 2048, 32, 5632, 32000, R"("num_key_value_heads": 4)"),
+       1'100'048'384},
+      {"SmolLM2-135M",
+       config("llama", 30, 576, 9, 1536, 49152, R"("num_key_value_heads": 3, "tie_word_embeddings": true)"),
+       134'515'008},
+      {"Yi-6B", config("llama", 32, 4096, 32, 11008, 64000, R"("num_key_value_heads": 4)"), 6'061'035'520},
+      {"Mistral-Nemo-12B",
+       config("mistral", 40, 5120, 32, 14336, 131072, R"("num_key_value_heads": 8, "head_dim": 128)"),
+       12'247'782'400},
+      {"Mixtral-8x22B",
+       config("mixtral", 56, 6144, 48, 16384, 32768,
+              R"("num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2)"),
+       140'630'071'296},
+      {"Qwen2.5-72B", config("qwen2", 80, 8192, 64, 29568, 152064, R"("num_key_value_heads": 8)"),
+       72'706'203'648},
+      {"Qwen2.5-1.5B",
+       config("qwen2", 28, 1536, 12, 8960, 151936,
+              R"("num_key_value_heads": 2, "tie_word_embeddings": true)"),
+       1'543'714'304},
+      {"Qwen1.5-MoE-A2.7B",
+       config(
+           "qwen2_moe", 24, 2048, 16, 5632, 151936,
+           R"("num_key_value_heads": 16, "num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632, "decoder_sparse_step": 1)"),
+       14'315'784'192},
+      {"Qwen2-57B-A14B",
+       config(
+           "qwen2_moe", 28, 3584, 28, 18944, 151936,
+           R"("num_key_value_heads": 4, "num_experts": 64, "num_experts_per_tok": 8, "moe_intermediate_size": 2560, "shared_expert_intermediate_size": 20480, "decoder_sparse_step": 1)"),
+       57'408'658'944},
+      {"Qwen3-32B",
+       config("qwen3", 64, 5120, 64, 25600, 151936, R"("num_key_value_heads": 8, "head_dim": 128)"),
+       32'762'123'264},
+      {"Qwen3-235B-A22B",
+       config(
+           "qwen3_moe", 94, 4096, 64, 12288, 151936,
+           R"("num_key_value_heads": 4, "head_dim": 128, "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 1536)"),
+       235'093'634'560},
+      {"gemma-7b",
+       config("gemma", 28, 3072, 16, 24576, 256000, R"("num_key_value_heads": 16, "head_dim": 256)"),
+       8'537'680'896},
+      {"gemma-2-9b",
+       config("gemma2", 42, 3584, 16, 14336, 256000, R"("num_key_value_heads": 8, "head_dim": 256)"),
+       9'241'705'984},
+      {"gemma-2-27b",
+       config("gemma2", 46, 4608, 32, 36864, 256000, R"("num_key_value_heads": 16, "head_dim": 128)"),
+       27'227'128'320},
+      {"Phi-3-medium", config("phi3", 40, 5120, 40, 17920, 32064, R"("num_key_value_heads": 10)"),
+       13'960'238'080},
+      {"phi-1_5",
+       config("phi", 24, 2048, 32, 8192, 51200, R"("num_key_value_heads": 32, "hidden_act": "gelu_new")"),
+       1'418'270'720},
+      {"OLMo-2-7B", config("olmo2", 32, 4096, 32, 11008, 100352, R"("num_key_value_heads": 32)"),
+       7'298'617'344},
+      {"OLMo-2-13B", config("olmo2", 40, 5120, 40, 13824, 100352, R"("num_key_value_heads": 40)"),
+       13'716'198'400},
+      {"starcoder2-7b",
+       config("starcoder2", 32, 4608, 36, 18432, 49152, R"("num_key_value_heads": 4, "use_bias": true)"),
+       7'173'923'840},
+      {"falcon-40b",
+       config("falcon", 60, 8192, 128, 32768, 65024,
+              R"("bias": false, "new_decoder_architecture": true, "num_kv_heads": 8, "parallel_attn": true)"),
+       41'303'293'952},
+      {"opt-1.3b",
+       config(
+           "opt", 24, 2048, 32, 8192, 50272,
+           R"("ffn_dim": 8192, "max_position_embeddings": 2048, "word_embed_proj_dim": 2048, "activation_function": "relu")"),
+       1'315'758'080},
+      {"opt-6.7b",
+       config(
+           "opt", 32, 4096, 32, 16384, 50272,
+           R"("ffn_dim": 16384, "max_position_embeddings": 2048, "word_embed_proj_dim": 4096, "activation_function": "relu")"),
+       6'658'473'984},
+      {"bloom-7b1", config("bloom", 30, 4096, 32, 16384, 250880, R"("n_layer": 30, "n_head": 32)"),
+       7'069'016'064},
+      {"bloom-176b", config("bloom", 70, 14336, 112, 57344, 250880, R"("n_layer": 70, "n_head": 112)"),
+       176'247'271'424},
+      {"pythia-1b",
+       config("gpt_neox", 16, 2048, 8, 8192, 50304,
+              R"("hidden_act": "gelu", "max_position_embeddings": 2048)"),
+       1'011'781'632},
+      {"gpt-neox-20b",
+       config("gpt_neox", 44, 6144, 64, 24576, 50432,
+              R"("hidden_act": "gelu", "max_position_embeddings": 2048)"),
+       20'554'567'680},
+      {"gpt2-medium",
+       R"({"model_type": "gpt2", "n_layer": 24, "n_embd": 1024, "n_head": 16, "n_positions": 1024, "vocab_size": 50257})",
+       354'823'168},
+      {"gpt2-xl",
+       R"({"model_type": "gpt2", "n_layer": 48, "n_embd": 1600, "n_head": 25, "n_positions": 1024, "vocab_size": 50257})",
+       1'557'611'200},
+      {"bert-large-uncased",
+       config(
+           "bert", 24, 1024, 16, 4096, 30522,
+           R"("max_position_embeddings": 512, "type_vocab_size": 2, "architectures": ["BertForMaskedLM"])"),
+       335'174'458},
+      {"bert-base-cased",
+       config(
+           "bert", 12, 768, 12, 3072, 28996,
+           R"("max_position_embeddings": 512, "type_vocab_size": 2, "architectures": ["BertForMaskedLM"])"),
+       108'340'804},
+      {"roberta-large",
+       config(
+           "roberta", 24, 1024, 16, 4096, 50265,
+           R"("max_position_embeddings": 514, "type_vocab_size": 1, "architectures": ["RobertaForMaskedLM"])"),
+       355'412'057},
+      {"xlm-roberta-base",
+       config(
+           "xlm-roberta", 12, 768, 12, 3072, 250002,
+           R"("max_position_embeddings": 514, "type_vocab_size": 1, "architectures": ["XLMRobertaForMaskedLM"])"),
+       278'295'186},
+      {"electra-base-discriminator",
+       config(
+           "electra", 12, 768, 12, 3072, 30522,
+           R"("embedding_size": 768, "max_position_embeddings": 512, "type_vocab_size": 2, "architectures": ["ElectraForPreTraining"])"),
+       109'483'009},
+      {"electra-small-discriminator",
+       config(
+           "electra", 12, 256, 4, 1024, 30522,
+           R"("embedding_size": 128, "max_position_embeddings": 512, "type_vocab_size": 2, "architectures": ["ElectraForPreTraining"])"),
+       13'549'057},
+      {"electra-small-generator",
+       config(
+           "electra", 12, 256, 4, 1024, 30522,
+           R"("embedding_size": 128, "max_position_embeddings": 512, "type_vocab_size": 2, "architectures": ["ElectraForMaskedLM"])"),
+       13'546'682},
+      {"vit-large-patch16-224",
+       R"({"model_type": "vit", "num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096, "image_size": 224, "patch_size": 16, "num_channels": 3, "num_labels": 1000})",
+       304'326'632},
+      {"vit-base-patch32-384",
+       R"({"model_type": "vit", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072, "image_size": 384, "patch_size": 32, "num_channels": 3, "num_labels": 1000})",
+       88'297'192},
+      {"DeepSeek-V2-Lite",
+       config(
+           "deepseek_v2", 27, 2048, 16, 10944, 102400,
+           R"("num_key_value_heads": 16, "first_k_dense_replace": 1, "kv_lora_rank": 512, "q_lora_rank": null, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6, "moe_layer_freq": 1)"),
+       15'706'484'224},
+      {"DeepSeek-V2",
+       config(
+           "deepseek_v2", 60, 5120, 128, 12288, 102400,
+           R"("num_key_value_heads": 128, "first_k_dense_replace": 1, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "moe_intermediate_size": 1536, "n_routed_experts": 160, "n_shared_experts": 2, "num_experts_per_tok": 6, "moe_layer_freq": 1)"),
+       235'741'434'880},
+      {"DeepSeek-V3",
+       config(
+           "deepseek_v3", 61, 7168, 128, 18432, 129280,
+           R"("num_key_value_heads": 128, "first_k_dense_replace": 3, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "moe_intermediate_size": 2048, "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_layer_freq": 1, "num_nextn_predict_layers": 1, "quantization_config": {"quant_method": "fp8"})"),
+       671'026'404'352},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("public configurations have exactly their networks' parameters", "[models]") {
+  const std::vector<Published> all = published();
+  CHECK(all.size() >= 40);
+  for (const Published& one : all) {
+    CAPTURE(one.name);
+    CHECK(trainable_parameters(model_of(text_of(one.json))) == one.parameters);
+  }
+}
+
+TEST_CASE("public configurations of other networks are refused by name", "[models][errors]") {
+  for (const std::string name :
+       {"t5", "whisper", "dinov2", "swin", "convnext", "mamba2", "olmo", "albert", "xlnet", "clip"}) {
+    CHECK_THROWS_WITH(text_of(config(name, 12, 768, 12, 3072, 32128, "")),
+                      Catch::Matchers::Contains("got \"" + name + "\""));
+  }
+  const auto opt_350m =
+      config("opt", 24, 1024, 16, 4096, 50272,
+             R"("ffn_dim": 4096, "max_position_embeddings": 2048, "word_embed_proj_dim": 512,
+                                  "do_layer_norm_before": false, "activation_function": "relu")");
+  CHECK_THROWS_WITH(text_of(opt_350m), Catch::Matchers::Contains("do_layer_norm_before: expected true"));
+}
+
+TEST_CASE("keys that change a network are read or refused", "[models][errors]") {
+  const auto refused = [](const std::string& family, const std::string& more, const std::string& why) {
+    CHECK_THROWS_WITH(text_of(config(family, 2, 64, 4, 128, 100, more)), Catch::Matchers::Contains(why));
+  };
+  refused("mistral", R"("attention_bias": true)", "attention_bias: expected false");
+  refused("qwen2", R"("mlp_bias": true)", "mlp_bias: expected false");
+  refused("falcon", R"("num_key_value_heads": 2)", "num_key_value_heads: expected 4, the heads of queries");
+  refused("llama", R"("pruned_heads": {"0": [1]})", "pruned_heads: expected no heads that are left out");
+  refused("llama", R"("problem_type": "regression")", "problem_type");
+  refused("llama", R"("moe_layer_freq": 2)", "moe_layer_freq: expected 1");
+  refused("qwen3_moe", R"("num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8,
+                          "shared_expert_intermediate_size": 8)",
+          "shared_expert_intermediate_size: expected 0");
+  const std::string latent =
+      R"("n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8, "kv_lora_rank": 16,
+         "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, )";
+  refused("deepseek_v3", latent + R"("v_head_dim": 12)",
+          "v_head_dim: expected 24 less a multiple of 8, got 12");
+  refused("deepseek_v3", latent + R"("v_head_dim": 16, "attention_bias": true)", "attention_bias");
+  refused("deepseek_v3", latent + R"("v_head_dim": 16, "quantization_config": {"quant_method": "awq"})",
+          "quantized");
+}
