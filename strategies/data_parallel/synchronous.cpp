@@ -195,7 +195,6 @@ void add_bucket_copies(const Workload& workload, Plan& plan, SynchronousRun& run
 /// Spreads the host work of a step, for all workers of the fullest server, over its passes by their times.
 void add_host_work(const Platform& platform, const Plan& plan, const Synchronous& options,
                    Workload& workload) {
-  if (options.host_work.value == 0) return;
   std::map<int, int> workers;  // by server
   int most = 0;
   for (const int endpoint : plan.endpoints) most = std::max(most, ++workers[platform.node_of(endpoint)]);
@@ -296,7 +295,7 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
     const bool summed = run.options.synchronized_batch_norm && statistics.value > 0;
     run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : CollectiveId{});
   }
-  add_host_work(platform, plan, run.options, workload);
+  if (run.options.host_work.value > 0) add_host_work(platform, plan, run.options, workload);
   plan.simulated_only = simulated_only(plan, run);
   plan.workloads.push_back(std::move(workload));
   plan.roles.push_back({"worker", RankId(0), workers, 0, true,
