@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "models/chakra/chakra_run.hpp"
+#include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/replay/replayed_rank.hpp"
 
@@ -210,6 +211,7 @@ ChakraRun read_run(const YamlValue& traces, int workers) {
 Plan read_replay(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, replay_keys());
   const TrainingOptions training = read_training_options(map);
+  refuse_compression(map, "not supported with kind: replay, which sends the bytes of the traces");
   const ChakraRun run = read_run(map.at("traces", "a folder of Chakra traces"), setting.workers());
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), 1);
   Plan plan;
