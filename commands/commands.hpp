@@ -26,6 +26,7 @@ void add_validate(Command app);
 void add_derive(Command app);
 void add_import(Command app);
 void add_import_platform(Command app);
+void add_export(Command app);
 void add_compare(Command app);
 void add_merge(Command app);
 void add_plot(Command app);

@@ -9,6 +9,7 @@
 
 #include "core/timeline.hpp"
 #include "platforms/topology.hpp"
+#include "sim/program_log.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/plan/run_conditions.hpp"
 
@@ -54,6 +55,7 @@ struct Simulation {
   /// Folding::never gives each worker its own program: the exact reference.
   Folding fold = Folding::automatic;
   std::vector<int> timeline_ranks;  ///< ranks whose activities are recorded, ascending
+  bool logs_programs = false;       ///< the result has a log of each program
   WorkerMemories memories;          ///< if not empty, the run learns and is not folded
 };
 
@@ -114,6 +116,7 @@ struct SimulationResult {
   /// Number of times that a worker's clock moved: once per layer if each layer has its own jitter.
   std::int64_t clock_moves = 0;
   Timeline timeline;
+  std::vector<ProgramLog> programs;  ///< with Simulation::logs_programs
 };
 
 /// Runs the program of every worker on the simulated cluster. A process can have one engine that starts flows

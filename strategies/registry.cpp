@@ -12,6 +12,7 @@
 #include "strategies/parameter_server/gradient_energy_matching.hpp"
 #include "strategies/parameter_server/parameter_server.hpp"
 #include "strategies/pipeline/pipeline_stage.hpp"
+#include "strategies/replay/replay.hpp"
 #include "strategies/sandblaster/sandblaster.hpp"
 
 namespace stepcast {
@@ -35,6 +36,7 @@ std::vector<Strategy>& table() {
       elastic_averaging_strategy(),
       gradient_energy_matching_strategy(),
       sandblaster_strategy(),
+      replay_strategy(),
   };
   return rows;
 }

@@ -96,8 +96,8 @@ inner_folder() {  # LIBRARY PATH: the folder of a path inside the library, "." f
   case $path in */*) echo "${path%/*}" ;; *) echo . ;; esac
 }
 
-inner_order models network cost/allocator cost work layer_times pytorch_profile '. partition tables hugging_face onnx'
-inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' sandblaster .
+inner_order models network cost/allocator cost work layer_times pytorch_profile '. partition tables hugging_face onnx chakra'
+inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' 'sandblaster replay' .
 inner_order platforms . discovery discovery/hwloc
 inner_order scenarios keys reader experiment
 inner_order forecast processes .
@@ -106,7 +106,7 @@ inner_order sim '. simgrid' engine network patterns fidelity collectives workers
 inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
 inner_order runtime 'memory rendezvous transport' 'collectives host_noise p2p ranks' 'devices scenario_points' runs learning
 inner_order validate 'capture compare launch measure' cpu_rank
-inner_order commands . 'capture collectives completion import init learn run schema' search validate compare
+inner_order commands . 'capture collectives completion import init learn run schema' search validate compare export
 inner_order gpu 'capture check nccl' ranks commands .
 
 # No circle among modules (a header with its source), so that each can be read, tested and replaced alone.

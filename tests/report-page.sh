@@ -32,6 +32,10 @@ browser=(chromium --headless --no-sandbox --disable-gpu --host-resolver-rules='M
 timeout 100 "${browser[@]}" --dump-dom "file://$work/pressed.html" >dom 2>messages || fail "the browser ends with an error"
 grep -q '<title>sorted true, hidden true</title>' dom || { grep -o '<title>[^<]*' dom | head -1; fail "the table or the legend does not react"; }
 ! grep -E 'CONSOLE' messages || fail "messages on the console"
+# At 390 px nothing but what scrolls by itself is wider than the page. Chromium's windows are never so narrow.
+sed 's|</body>|<script>document.body.style.width = "390px"; const ends = [...document.querySelectorAll("main > *, section > *, figure, figure > *, .charts > *")].map(one => one.getBoundingClientRect().right); document.title = "widest " + (Math.max(...ends) <= 390)</script></body>|' page/report.html >narrow.html
+timeout 100 "${browser[@]}" --window-size=500,2600 --dump-dom "file://$work/narrow.html" 2>messages >dom
+grep -q '<title>widest true</title>' dom || fail "the page is wider than 390 px"
 timeout 100 "${browser[@]}" --screenshot="$work/page.png" "file://$work/page/report.html" >/dev/null 2>messages
 [ "$(stat -c %s page.png 2>/dev/null || echo 0)" -gt 20000 ] || fail "no picture"
 ! grep -E 'CONSOLE' messages || fail "messages on the console"

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "commands/commands.hpp"
+#include "commands/import/chakra_traces.hpp"
 #include "commands/import/network.hpp"
 #include "commands/import/written_file.hpp"
 #include "core/error.hpp"
@@ -203,7 +204,15 @@ bool is_network_config(const std::filesystem::path& file) {
          text.find("\"model_type\"") != std::string::npos;
 }
 
+void import_folder(const ImportOptions& options) {
+  if (options.batch > 0 || options.sequence > 0 || !options.model.empty() || !options.write_model.empty() ||
+      !options.sizes.empty())
+    throw InputError("--output: the only option that is valid with a folder of Chakra traces");
+  import_chakra_traces(options.profile, options.output);
+}
+
 void import_file(const ImportOptions& options) {
+  if (std::filesystem::is_directory(options.profile)) return import_folder(options);
   if (std::filesystem::path(options.profile).extension() == ".onnx") {
     if (options.sequence > 0 || !options.model.empty() || !options.write_model.empty() ||
         !options.step.empty())
@@ -239,15 +248,15 @@ void add_network_options(const Command& command, ImportOptions& options) {
 }  // namespace
 
 void add_import(Command app) {
-  const Command command =
-      app.add_subcommand("import",
-                         "Turn a profile of PyTorch (torch.profiler, Kineto JSON) into a trace "
-                         "of layer times, or the config.json "
-                         "of a Hugging Face network or an ONNX graph into a network file.");
+  const Command command = app.add_subcommand(
+      "import",
+      "Turn a profile of PyTorch (torch.profiler, Kineto JSON) into a trace of layer times, the config.json "
+      "of "
+      "a Hugging Face network or an ONNX graph into a network file, or Chakra traces into a scenario.");
   auto options = std::make_shared<ImportOptions>();
   command
       .add_option("profile", options->profile,
-                  "Profile, .json or .json.gz; a config.json; or a graph, .onnx.")
+                  "Profile, .json or .json.gz; config.json; graph, .onnx; or folder of Chakra traces.")
       .required()
       .type_name("FILE");
   command
@@ -259,10 +268,9 @@ void add_import(Command app) {
                   "In place of --model: also write the network of the profile to this file.")
       .type_name("FILE");
   command
-      .add_option(
-          "--parameters", options->parameters,
-          "With --write-model, for a profile without shapes: text file with the number of elements of "
-          "each parameter, in forward order.")
+      .add_option("--parameters", options->parameters,
+                  "With --write-model, for a profile without shapes: text file with the elements of each "
+                  "parameter, in forward order.")
       .type_name("FILE");
   command
       .add_option("--batch", options->batch,
@@ -278,7 +286,8 @@ void add_import(Command app) {
       .type_name("TIME");
   command.add_option("--source", options->source,
                      "Where the profile comes from. The text is added to the trace's source.");
-  command.add_option("-o,--output", options->output, "Trace file, or network file; - for standard output.")
+  command
+      .add_option("-o,--output", options->output, "Trace, network or scenario file; - for standard output.")
       .required()
       .type_name("FILE");
   add_network_options(command, *options);

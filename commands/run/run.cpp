@@ -135,7 +135,7 @@ void end_shard(const Scenario& scenario, const Simulations& all, std::size_t poi
 /// The values of the first draw at the point that the timeline shows.
 std::vector<Assignment> timeline_values(const Scenario& scenario, const RunOptions& options,
                                         const Simulations& all) {
-  const std::size_t point = options.timeline.empty() ? 0 : timeline_point(scenario, options.timeline);
+  const std::size_t point = options.timeline.empty() ? 0 : point_of(scenario, "--timeline", options.timeline);
   return values_of(scenario, scenario.points[point].values, all.inputs.front(), all.calibrated.front());
 }
 

@@ -212,6 +212,7 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
   std::erase_if(shown.rows, [](const Row& row) { return !row.text("failed").empty(); });
   fmt::print("{}: {} on {}\n{}", scenario.name, largest.model.name, largest.platform.name,
              to_string(results_table(shown, leading_columns(scenario)), terminal_width()));
+  if (const std::string note = interval_note(shown); !note.empty()) fmt::print("{}\n", note);
   const Table own = own_columns_table(shown, leading_columns(scenario));
   if (!own.columns.empty()) fmt::print("\n{}", to_string(own, terminal_width()));
   print_misfits(outputs.results);

@@ -15,14 +15,14 @@
 
 namespace stepcast {
 
-std::size_t timeline_point(const Scenario& scenario, const std::string& name) {
+std::size_t point_of(const Scenario& scenario, const std::string& option, const std::string& name) {
   std::vector<std::string> names;
   for (const Point& point : scenario.points) {
     if (point.name == name) return names.size();
     names.push_back(point.name);
   }
   const std::string nearest = nearest_word(name, names);
-  throw InputError(fmt::format("--timeline: there is no point \"{}\"; did you mean \"{}\"?", name,
+  throw InputError(fmt::format("{}: there is no point \"{}\"; did you mean \"{}\"?", option, name,
                                nearest.empty() ? names.front() : nearest));
 }
 
@@ -71,7 +71,7 @@ void check_timeline(const Scenario& scenario, const RunOptions& options, Library
     if (options.timeline_ranks.empty() && !options.timeline_per_rank) return;
     throw InputError("--timeline-ranks and --timeline-per-rank need --timeline POINT");
   }
-  const Point& point = scenario.points[timeline_point(scenario, options.timeline)];
+  const Point& point = scenario.points[point_of(scenario, "--timeline", options.timeline)];
   if (!options.timeline_ranks.empty())
     timeline_ranks(build_experiment(scenario.document, point.values, library).plan, options.timeline_ranks);
 }

@@ -11,8 +11,8 @@
 
 namespace stepcast {
 
-/// The index of the point that `--timeline` names. Throws InputError with the nearest existing name.
-std::size_t timeline_point(const Scenario& scenario, const std::string& name);
+/// The index of the point that an option names. Throws InputError with the nearest existing name.
+std::size_t point_of(const Scenario& scenario, const std::string& option, const std::string& name);
 
 /// Checks the options `--timeline` and `--timeline-ranks` before anything is simulated. @throws InputError
 void check_timeline(const Scenario& scenario, const RunOptions& options, Library& library);

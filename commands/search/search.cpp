@@ -17,6 +17,7 @@
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
 #include "forecast/resource_limits.hpp"
+#include "report/plots/search_plot.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/reader/library.hpp"
 
@@ -89,6 +90,21 @@ void print_size(const SearchCommand& command, const SearchedScenario& searched, 
              time_text(settings * each, command.processes));
 }
 
+/// Draws the progress of a search and, for columns that are simulated, the front of the best with the memory.
+void draw_search(const std::filesystem::path& folder, const std::string& title,
+                 const std::vector<Evaluation>& evaluations, const TrialOptions& options) {
+  SearchPlot plot{title, options.column, options.smallest, {}};
+  for (const Evaluation& one : evaluations) {
+    plot.points.emplace_back();
+    if (std::isfinite(merit(one.row, options)))
+      plot.points.back() = {one.row.number(options.column).value_or(0),
+                            one.row.number("memory_bytes").value_or(0)};
+  }
+  if (const auto script = search_script(plot)) {
+    if (const auto problem = draw_plot(folder, "search", *script)) fmt::print("{}\n", *problem);
+  }
+}
+
 void search(const SearchCommand& command) {
   Library library;
   const SearchedScenario searched = read_searched_scenario(command, library);
@@ -131,6 +147,7 @@ void search(const SearchCommand& command) {
         "--population\n",
         evaluations.size(), command.evaluations);
   add_json_rows("evaluations", read_csv(search_csv(searched, evaluations), "search.csv"));
+  draw_search(folder, name, evaluations, options);
   fmt::print("written: {}\n", (folder / "search.csv").string());
 }
 

@@ -2,21 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "report/page/page.hpp"
 #include "report/plots/style.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {
-namespace {
 
-constexpr std::size_t kMostSeries = 30, kMostBars = 60;
-constexpr double kLeft = 80, kRight = 620, kTop = 16, kBottom = 300;  // panel of a line chart [px]
-
-/// Coordinates with one decimal, so that equal results are equal bytes.
 std::string px(double at) {
   return fixed(at, 1);
 }
+
+namespace {
+
+constexpr std::size_t kMostSeries = 30;
+constexpr double kLeft = 80, kRight = 620, kTop = 16, kBottom = 300;  // panel of a line chart [px]
 
 struct Mark {
   double workers = 0;
@@ -26,6 +28,7 @@ struct Mark {
 struct Line {
   std::string name;
   std::vector<Mark> marks, published;
+  std::vector<Mark> ideal = {};  ///< the two ends of ideal scaling from the first mark; empty: none
 };
 
 /// A line chart's axes.
@@ -46,7 +49,7 @@ struct Axes {
 template <class Function>
 void each_value(const std::vector<Line>& lines, const Function& function) {
   for (const Line& line : lines) {
-    for (const auto* marks : {&line.marks, &line.published}) {
+    for (const auto* marks : {&line.marks, &line.published, &line.ideal}) {
       for (const Mark& mark : *marks) {
         function(mark.workers, mark.y.value);
         if (mark.y.low) function(mark.workers, *mark.y.low);
@@ -89,7 +92,7 @@ std::string grid(const Axes& axes, const std::vector<Line>& lines) {
   std::ranges::sort(workers);
   double last = -INFINITY;
   for (const double at : workers) {
-    if (axes.x(at) < last + 40) continue;
+    if (axes.x(at) < last + 52) continue;
     last = axes.x(at);
     svg += tick(last, kBottom + 18, "middle", fixed(at, 0));
   }
@@ -97,7 +100,7 @@ std::string grid(const Axes& axes, const std::vector<Line>& lines) {
 }
 
 /// The band between the ends of the intervals; empty without intervals.
-std::string band(const Line& line, const Axes& axes, const char* colour) {
+std::string band(const Line& line, const Axes& axes, const char* colour, double opacity) {
   std::string path, back;
   for (const Mark& mark : line.marks) {
     if (!mark.y.low || !mark.y.high) return "";
@@ -105,7 +108,32 @@ std::string band(const Line& line, const Axes& axes, const char* colour) {
         fmt::format("{}{} {}", path.empty() ? "M" : "L", px(axes.x(mark.workers)), px(axes.y(*mark.y.high)));
     back = fmt::format("L{} {}", px(axes.x(mark.workers)), px(axes.y(*mark.y.low))) + back;
   }
-  return fmt::format("<path d=\"{}{}Z\" fill=\"{}\" opacity=\"0.15\"/>", path, back, colour);
+  return fmt::format("<path d=\"{}{}Z\" fill=\"{}\" opacity=\"{:.3g}\"/>", path, back, colour, opacity);
+}
+
+std::string path_of(const std::vector<Mark>& marks, const Axes& axes) {
+  std::string path;
+  for (const Mark& mark : marks)
+    path +=
+        fmt::format("{}{} {}", path.empty() ? "M" : "L", px(axes.x(mark.workers)), px(axes.y(mark.y.value)));
+  return path;
+}
+
+/// The lines of ideal scaling, equal ones once.
+std::string ideal_svg(const std::vector<Line>& lines, const Axes& axes) {
+  std::set<std::string> paths;
+  for (const Line& line : lines) {
+    if (!line.ideal.empty()) paths.insert(path_of(line.ideal, axes));
+  }
+  std::string svg;
+  for (const std::string& path : paths)
+    svg += fmt::format("<path class=\"ideal\" d=\"{}\"><title>ideal scaling</title></path>", path);
+  return svg;
+}
+
+std::string dashes_of(std::size_t i) {
+  const std::string dashes = series_dashes(i);
+  return dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes);
 }
 
 std::string mark_title(const Line& line, const Mark& mark, const std::string& unit, const char* kind) {
@@ -118,15 +146,13 @@ std::string mark_title(const Line& line, const Mark& mark, const std::string& un
   return "<title>" + escaped(text) + "</title>";
 }
 
-std::string series_svg(const Line& line, const Axes& axes, const std::string& unit, std::size_t i) {
+/// @param opacity  of the band
+std::string series_svg(const Line& line, const Axes& axes, const std::string& unit, std::size_t i,
+                       double opacity) {
   const char* colour = series_colour(i);
-  std::string path;
-  for (const Mark& mark : line.marks)
-    path +=
-        fmt::format("{}{} {}", path.empty() ? "M" : "L", px(axes.x(mark.workers)), px(axes.y(mark.y.value)));
-  std::string svg = fmt::format("<g data-series=\"{}\">", i) + band(line, axes, colour) +
-                    fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}/>", path,
-                                colour, i >= 7 ? " stroke-dasharray=\"6 3\"" : "");
+  std::string svg = fmt::format("<g data-series=\"{}\">", i) + band(line, axes, colour, opacity) +
+                    fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}/>",
+                                path_of(line.marks, axes), colour, dashes_of(i));
   for (const Mark& mark : line.marks)
     svg +=
         fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\">{}</circle>", px(axes.x(mark.workers)),
@@ -139,18 +165,31 @@ std::string series_svg(const Line& line, const Axes& axes, const std::string& un
   return svg + "</g>";
 }
 
-/// Buttons that show and hide a series; without JavaScript they are the legend.
-std::string legend(const std::vector<std::string>& names, bool buttons) {
+/// The legend of lines. Its entries are buttons that show and hide a series, where there is JavaScript.
+std::string line_legend(const std::vector<std::string>& names) {
   std::string html = "<p class=\"legend\">";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto entry = fmt::format("<span class=\"key\" style=\"background:{}\"></span>{}", series_colour(i),
-                                   escaped(names[i]));
-    html += buttons
-                ? fmt::format("<button type=\"button\" aria-pressed=\"true\" data-toggle=\"{}\">{}</button>",
-                              i, entry)
-                : "<span>" + entry + "</span>";
-  }
+  for (std::size_t i = 0; i < names.size(); ++i)
+    html += fmt::format(
+        "<button type=\"button\" aria-pressed=\"true\" data-toggle=\"{}\"><svg class=\"line\" viewBox=\"0 0 "
+        "30 "
+        "10\"><path d=\"M0 5H30\" stroke=\"{}\" stroke-width=\"3\"{}/></svg>{}</button>",
+        i, series_colour(i), dashes_of(i), escaped(names[i]));
   return html + "</p>";
+}
+
+/// What the marks of a line chart mean.
+std::string marks_note(const std::vector<Line>& lines) {
+  bool bands = false, published = false, ideal = false;
+  for (const Line& line : lines) {
+    published = published || !line.published.empty();
+    ideal = ideal || !line.ideal.empty();
+    for (const Mark& mark : line.marks) bands = bands || (mark.y.low && mark.y.high);
+  }
+  std::string note;
+  if (bands) note += "A band is the interval of the forecast, from 5 % to 95 %. ";
+  if (published) note += "Open diamonds are published figures. ";
+  if (ideal) note += "The grey dashed line is ideal scaling from the fewest workers.";
+  return note.empty() ? "" : "<p class=\"note\">" + note + "</p>";
 }
 
 std::string line_chart(std::vector<Line> lines, const std::string& title, const std::string& unit,
@@ -173,11 +212,12 @@ std::string line_chart(std::vector<Line> lines, const std::string& title, const 
       grid(axes, lines);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    html += series_svg(lines[i], axes, unit, i);
+    html += series_svg(lines[i], axes, unit, i, std::min(0.15, 0.6 / static_cast<double>(lines.size())));
     names.push_back(lines[i].name);
   }
-  html += "</svg>";
-  if (lines.size() > 1) html += legend(names, true);
+  html += ideal_svg(lines, axes) + "</svg>";
+  if (lines.size() > 1) html += line_legend(names);
+  html += marks_note(lines);
   if (all > kMostSeries) html += fmt::format("<p>{} of {} series are drawn.</p>", kMostSeries, all);
   return html + "</figure>";
 }
@@ -210,6 +250,21 @@ std::string escaped(const std::string& text) {
   return html;
 }
 
+namespace {
+
+/// Adds the ends of ideal scaling, from the fewest to the most workers. @param value  of the first mark, at
+/// workers
+template <class Value>
+void add_ideal(Line& line, const Value& value) {
+  const auto [few, most] = std::ranges::minmax_element(line.marks, {}, &Mark::workers);
+  if (line.marks.empty() || !(few->workers > 0) || few->workers == most->workers) return;
+  const Mark first = *few;
+  const double last = most->workers;
+  line.ideal = {{first.workers, {value(first, first.workers), {}, {}}}, {last, {value(first, last), {}, {}}}};
+}
+
+}  // namespace
+
 std::string throughput_chart(const ScalingPlot& plot) {
   std::vector<Line> lines;
   for (const ScalingSeries& series : plot.series) {
@@ -218,6 +273,8 @@ std::string throughput_chart(const ScalingPlot& plot) {
       lines.back().marks.push_back({point.workers, point.throughput});
     for (const PublishedPoint& point : series.published)
       lines.back().published.push_back({point.workers, {point.throughput, {}, {}}});
+    add_ideal(lines.back(),
+              [](const Mark& first, double workers) { return first.y.value * workers / first.workers; });
   }
   return line_chart(std::move(lines), "Throughput", plot.throughput_unit, true);
 }
@@ -237,78 +294,9 @@ std::string efficiency_chart(const ScalingPlot& plot) {
       if (point.efficiency)
         lines.back().published.push_back({point.workers, {100 * *point.efficiency, {}, {}}});
     }
+    add_ideal(lines.back(), [](const Mark&, double) { return 100.0; });
   }
   return line_chart(std::move(lines), "Efficiency", "%", false);
-}
-
-namespace {
-
-/// One horizontal bar with its label to the left and its sum to the right.
-std::string bar_svg(const std::string& label, const std::vector<double>& parts,
-                    const std::vector<std::string>& names, double scale, double y, const std::string& sum) {
-  std::string svg = fmt::format("<text x=\"230\" y=\"{}\" text-anchor=\"end\">{}<title>{}</title></text>",
-                                px(y + 14), escaped(shortened_middle(label, 34)), escaped(label));
-  double x = 240;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!(parts[i] > 0)) continue;
-    svg +=
-        fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"18\" fill=\"{}\"><title>{}</title></rect>",
-                    px(x), px(y), px(scale * parts[i]), series_colour(i), escaped(names[i]));
-    x += scale * parts[i];
-  }
-  return svg + tick(x + 6, y + 14, "start", sum);
-}
-
-std::string bar_chart(const std::string& title, const std::string& bars, std::size_t count) {
-  return fmt::format(
-      "<figure class=\"chart\"><figcaption>{0}</figcaption><svg viewBox=\"0 0 640 {1}\" role=\"img\" "
-      "aria-label=\"{0}\">{2}</svg>",
-      escaped(title), 24 * count + 8, bars);
-}
-
-}  // namespace
-
-std::string breakdown_chart(const BreakdownPlot& plot) {
-  if (plot.bars.empty()) return "";
-  const std::size_t shown = std::min(plot.bars.size(), kMostBars);
-  const auto sum = [](const BreakdownBar& bar) {
-    double all = 0;
-    for (const double part : bar.seconds) all += part;
-    return all;
-  };
-  double longest = 0;
-  for (std::size_t i = 0; i < shown; ++i) longest = std::max(longest, sum(plot.bars[i]));
-  std::string bars;
-  for (std::size_t i = 0; i < shown; ++i) {
-    const BreakdownBar& bar = plot.bars[i];
-    std::vector<std::string> names;
-    for (std::size_t part = 0; part < bar.seconds.size(); ++part)
-      names.push_back(
-          fmt::format("{}: {}: {}", bar.label, plot.parts[part], human(Seconds{bar.seconds[part]})));
-    bars += bar_svg(bar.label, bar.seconds, names, longest > 0 ? 310 / longest : 0,
-                    24.0 * static_cast<double>(i) + 4, human(Seconds{sum(bar)}));
-  }
-  std::string html =
-      bar_chart("Parts of a step, by " + plot.label_name, bars, shown) + legend(plot.parts, false);
-  if (shown < plot.bars.size())
-    html += fmt::format("<p>{} of {} points are drawn.</p>", shown, plot.bars.size());
-  return html + "</figure>";
-}
-
-std::string sensitivity_chart(const SensitivityPlot& plot) {
-  if (plot.shares.empty()) return "";
-  std::string bars;
-  const std::size_t shown = std::min(plot.shares.size(), kMostBars);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const auto& [name, share] = plot.shares[i];
-    const std::string text = fixed(100 * share, 1) + " %";
-    bars += bar_svg(name, {std::max(share, 0.0)}, {name + ": " + text}, 310,
-                    24.0 * static_cast<double>(i) + 4, text);
-  }
-  return bar_chart("Share of the variance of " + plot.result + " at " + plot.title +
-                       " that each assumption explains",
-                   bars, shown) +
-         "</figure>";
 }
 
 }  // namespace stepcast

@@ -243,9 +243,9 @@ std::string to_html(const Page& page) {
   std::erase_if(good.rows, [](const Row& row) { return !row.text("failed").empty(); });
   const Answer answer = answer_of(good, sweep);
   const ScalingPlot scaling = scaling_plot(good, page.published, sweep);
-  const std::string charts = throughput_chart(scaling) + efficiency_chart(scaling) +
-                             breakdown_chart(breakdown_plot(good, sweep)) +
-                             sensitivity_chart(sensitivity_plot(page.sensitivity));
+  const std::string charts =
+      throughput_chart(scaling) + efficiency_chart(scaling) + breakdown_chart(breakdown_plot(good, sweep)) +
+      campaign_chart(campaign_plot(good, sweep)) + sensitivity_chart(sensitivity_plot(page.sensitivity));
   std::vector<std::string> leading = sweep;
   std::erase(leading, "workers");
   Results listed = good;
@@ -276,8 +276,10 @@ main { max-width: 1340px; margin: 0 auto; padding: 0 20px 40px }
 h1 { margin-bottom: 0 }
 .answer { font-size: 1.25em; border-left: 5px solid #0072b2; padding: 8px 16px; background: #f3f7fa }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(560px, 100%), 1fr)); gap: 20px; align-items: start }
-figure { margin: 0 } figcaption { font-weight: 600 }
-svg { width: 100%; height: auto } svg text { font-size: 12px; fill: #444 } .grid { stroke: #ddd }
+p, h1, pre, figcaption { overflow-wrap: anywhere } .note { color: #555; font-size: 14px; margin: 4px 0 }
+figure { margin: 0; min-width: 0 } figcaption { font-weight: 600 }
+svg { width: 100%; height: auto } svg text { font-size: 12px; fill: #444 } .grid { stroke: #ddd } .ideal { fill: none; stroke: #808080; stroke-dasharray: 8 5 }
+.legend button { text-align: left } .legend .line { width: 30px; height: 10px; margin-right: 6px }
 .legend { display: flex; flex-wrap: wrap; gap: 6px 14px; margin: 4px 0 }
 .key { display: inline-block; width: 12px; height: 12px; margin-right: 6px }
 button { font: inherit; background: none; border: 0; padding: 2px; cursor: pointer; color: inherit }
@@ -285,8 +287,9 @@ button[aria-pressed=false] { opacity: .4; text-decoration: line-through }
 .wide { overflow-x: auto; margin-bottom: 16px } table { border-collapse: collapse; font-size: 14px }
 th { text-align: left; vertical-align: bottom; border-bottom: 2px solid #888 } th button { font-weight: 600; text-align: left }
 th[aria-sort=ascending] button::after { content: " \2191" } th[aria-sort=descending] button::after { content: " \2193" }
-td { padding: 3px 12px 3px 2px; border-bottom: 1px solid #eee; vertical-align: top } .number { text-align: right; font-variant-numeric: tabular-nums }
+td { padding: 3px 12px 3px 2px; border-bottom: 1px solid #eee; vertical-align: top } .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
 pre { overflow-x: auto; background: #f6f6f6; padding: 12px; font-size: 13px }
+@media (max-width: 600px) { main { padding: 0 10px 30px } svg text { font-size: 16px } }
 @media print { button { color: #222 } .charts { display: block } }
 )";
 

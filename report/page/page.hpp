@@ -51,14 +51,21 @@ extern const char* const kPageScript;
 /// characters and invalid UTF-8 replaced.
 std::string escaped(const std::string& text);
 
+/// A coordinate of SVG with one decimal, so that equal results are equal bytes.
+std::string px(double at);
+
 /// SVG of throughput (both axes logarithmic) or efficiency [%] against workers: a line for each series with
-/// its interval as a band, published figures as open diamonds. Every mark has its numbers as a title. Only
-/// the first 30 series are drawn. Empty if no series has two points.
+/// its interval as a band, published figures as open diamonds, ideal scaling as a dashed line. Every mark has
+/// its numbers as a title. Only the first 30 series are drawn. Empty if no series has two points.
 std::string throughput_chart(const ScalingPlot& plot);
 std::string efficiency_chart(const ScalingPlot& plot);
 
 /// SVG with a horizontal stacked bar for each of the first 60 points. Empty without bars.
 std::string breakdown_chart(const BreakdownPlot& plot);
+
+/// SVG with a horizontal bar for each of the first 60 campaigns: shares of the devices' time, and the
+/// makespan. Empty without bars.
+std::string campaign_chart(const CampaignPlot& plot);
 
 /// SVG with a horizontal bar for each assumption's share of the variance. Empty without shares.
 std::string sensitivity_chart(const SensitivityPlot& plot);

@@ -15,9 +15,8 @@ namespace {
 constexpr int kBarsLeft = 85;            // [px]
 constexpr int kBarsRight = 25;           // [px]
 constexpr double kLabelCharacter = 8.2;  // [px] upper estimate of the mean width of DejaVu Sans at 11 points
-constexpr std::size_t kLongestLabel = 36;  // [characters] longer labels are cut
-constexpr double kSlantedPitch = 18;       // [px] smallest distance of slanted labels
-constexpr double kHalfBarWidth = 0.375;    // half width of a bar, in pitches
+constexpr double kSlantedPitch = 18;     // [px] smallest distance of slanted labels
+constexpr double kHalfBarWidth = 0.375;  // half width of a bar, in pitches
 
 std::size_t longest_of(const std::vector<std::string>& labels) {
   std::size_t longest = 0;
@@ -86,12 +85,12 @@ std::string stacked_data(const std::vector<std::vector<double>>& bars, std::size
   return out + "EOD\n";
 }
 
-std::string stacked_boxes(std::size_t parts) {
+std::string stacked_boxes(const std::vector<std::string>& parts) {
   std::string out;
-  for (std::size_t part = 0; part < parts; ++part) {
+  for (std::size_t part = 0; part < parts.size(); ++part) {
     out +=
         fmt::format(", \\\n  $b{} using 1:2:3:4:5:6 with boxxyerror lc rgb '{}' fs solid 1 noborder notitle",
-                    part, series_colour(part));
+                    part, part_colour(parts[part], part));
   }
   return out;
 }
@@ -99,7 +98,7 @@ std::string stacked_boxes(std::size_t parts) {
 std::vector<LegendEntry> part_entries(const std::vector<std::string>& parts) {
   std::vector<LegendEntry> entries;
   for (std::size_t part = 0; part < parts.size(); ++part)
-    entries.push_back({fmt::format("lc rgb '{}' lw 9", series_colour(part)), "", parts[part]});
+    entries.push_back({fmt::format("lc rgb '{}' lw 9", part_colour(parts[part], part)), "", parts[part]});
   return entries;
 }
 
@@ -133,7 +132,7 @@ int label_decimals(double most) {
 std::vector<std::string> labels_of(const BreakdownPlot& plot) {
   std::vector<std::string> labels;
   for (const auto& bar : plot.bars) labels.push_back(bar.label);
-  return labels;
+  return told_apart(std::move(labels), kLongestLabel);
 }
 
 /// The parts of each bar in a unit.
@@ -165,7 +164,7 @@ std::optional<PlotScript> breakdown_script(const BreakdownPlot& plot) {
   body += axis_commands('y', linear_axis(0, most > 0 ? 1.08 * most / unit.seconds : 1, 6));
   body += fmt::format("set ylabel {}\n", gnuplot_text(fmt::format("{} [{}]", plot.quantity, unit.name), 60));
   body += bar_axis_name(plot.label_name, layout, legend.height + 0.5 * kAxisNameHeight, height);
-  body += bar_labels(labels, layout) + "plot NaN notitle" + stacked_boxes(plot.parts.size());
+  body += bar_labels(labels, layout) + "plot NaN notitle" + stacked_boxes(plot.parts);
   if (layout.pitch >= 40) {
     body += fmt::format(
         ", \\\n  $t using 1:2:(sprintf('%.{}f', $2)) with labels offset 0,0.6 font ',9.5' notitle",

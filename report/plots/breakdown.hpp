@@ -9,6 +9,10 @@
 
 namespace stepcast {
 
+/// Labels of bars that are longer lose the words that all have, and are cut in the middle if that is not
+/// enough.
+constexpr std::size_t kLongestLabel = 48;  // [characters]
+
 /// The layout of stacked bars side by side in a picture, each with a label below.
 struct BarLayout {
   int width = 0;           ///< width of the picture [px]
@@ -42,7 +46,7 @@ std::string stacked_data(const std::vector<std::vector<double>>& bars, std::size
 
 /// The entries of a gnuplot `plot` command that draw the blocks of stacked_data, a colour per part. They
 /// follow the command's first entry.
-std::string stacked_boxes(std::size_t parts);
+std::string stacked_boxes(const std::vector<std::string>& parts);
 
 /// The legend entries of the parts.
 std::vector<LegendEntry> part_entries(const std::vector<std::string>& parts);
@@ -59,7 +63,7 @@ struct BreakdownPlot {
   /// Names from the bottom up, such as "compute", "exposed communication".
   std::vector<std::string> parts = {};
   std::vector<BreakdownBar> bars = {};
-  std::string quantity = "mean step";  ///< name of the sum of the parts
+  std::string quantity = "median step";  ///< name of the sum of the parts
 };
 
 /// A plot with one stacked bar per point, which shows the parts of its time in h, s, ms or us. Nothing

@@ -6,6 +6,7 @@
 #include "report/plots/results_plots.hpp"
 #include "report/plots/style.hpp"
 #include "report/results/results.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 namespace {
@@ -18,7 +19,7 @@ constexpr double kLegible = 0.08;   // smallest share whose bar is high enough f
 std::vector<std::string> labels_of(const CampaignPlot& plot) {
   std::vector<std::string> labels;
   for (const auto& bar : plot.bars) labels.push_back(bar.label);
-  return labels;
+  return told_apart(std::move(labels), kLongestLabel);
 }
 
 /// The parts of each bar in per cent.
@@ -81,7 +82,7 @@ std::optional<PlotScript> campaign_script(const CampaignPlot& plot) {
   body += panel_commands({layout.left, layout.right, bottom, bottom + kSharesHeight}, layout.width, height);
   body += axis_commands('y', linear_axis(0, 100, 5)) + "set ylabel 'time of the devices [%]'\n";
   body += bar_axis_name(plot.label_name, layout, legend.height + 0.5 * kAxisNameHeight, height);
-  body += bar_labels(labels, layout) + "plot NaN notitle" + stacked_boxes(plot.parts.size());
+  body += bar_labels(labels, layout) + "plot NaN notitle" + stacked_boxes(plot.parts);
   if (roomy)
     body +=
         ", \\\n  $u using 1:2:(sprintf('%.0f', $3)) with labels textcolor rgb '#FFFFFF' font ',9.5' notitle";

@@ -49,7 +49,7 @@ ScalingPlot scaling_plot(const Results& results, const Results& published,
                          const std::vector<std::string>& sweep);
 
 /// A bar per point: compute and exposed communication; waiting for the slowest and data loading if any point
-/// has some. The values are means over steps, so the height of a bar is the mean step time, not the median.
+/// has some. The parts are those of the median step.
 BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep);
 
 /// A bar per point with faults: the parts of the training time with faults, including the cost of noise in

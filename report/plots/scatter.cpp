@@ -88,7 +88,7 @@ Axis unlabelled(Axis axis) {
 std::string error_panel(const ScatterPlot& plot, const ScatterExtent& extent) {
   const double most = 100 * std::max(1.5 * plot.band, 1.1 * extent.largest_error);
   Axis axis{-most, most, {}};
-  for (const Tick& tick : linear_axis(0, most, 2).ticks) {
+  for (const Tick& tick : linear_axis(0, most, 3).ticks) {
     if (tick.position > 0) axis.ticks.insert(axis.ticks.begin(), {-tick.position, "-" + tick.label});
     axis.ticks.push_back(tick);
   }

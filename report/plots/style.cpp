@@ -27,6 +27,42 @@ const char* series_colour(std::size_t i) {
   return kColours[i % kColours.size()];
 }
 
+const char* part_colour(std::string_view part, std::size_t i) {
+  struct Part {
+    std::string_view name;
+    const char* colour;
+  };
+  static constexpr std::array<Part, 20> kParts{{
+      {"compute", "#0072B2"},
+      {"exposed communication", "#D55E00"},
+      {"waiting for the host", "#CC79A7"},
+      {"waiting for the slowest", "#009E73"},
+      {"data loading", "#E69F00"},
+      {"not modelled (median)", "#A0A0A0"},
+      {"undisturbed training", "#0072B2"},
+      {"checkpoints", "#E69F00"},
+      {"done again", "#D55E00"},
+      {"repair and restart", "#CC79A7"},
+      {"workers away", "#56B4E9"},
+      {"slow workers", "#009E73"},
+      {"failed links", "#000000"},
+      {"jitter", "#A0A0A0"},
+      {"training", "#0072B2"},
+      {"waiting for the optimizer", "#CC79A7"},
+      {"waiting for the slowest fold", "#009E73"},
+      {"waiting for the generation", "#E69F00"},
+      {"nothing left to try", "#56B4E9"},
+      {"devices of master and optimizers", "#000000"},
+  }};
+  const auto known = std::ranges::find(kParts, part, &Part::name);
+  return known == kParts.end() ? series_colour(i) : known->colour;
+}
+
+const char* series_dashes(std::size_t i) {
+  static constexpr std::array<const char*, 4> kDashes{"", "8,4", "2,3", "10,3,2,3"};
+  return kDashes[i / 7 % kDashes.size()];
+}
+
 namespace {
 
 /// Gnuplot's number of filled point type `i`: circle, square, triangle, diamond, inverted triangle, pentagon.
@@ -38,7 +74,8 @@ int series_point(std::size_t i) {
 }  // namespace
 
 std::string series_line(std::size_t i) {
-  return fmt::format("lc rgb '{}' lw 1.8 dt {}", series_colour(i), 1 + i / 7 % 4);
+  const std::string dashes = series_dashes(i);
+  return fmt::format("lc rgb '{}' lw 1.8 dt {}", series_colour(i), dashes.empty() ? "1" : "(" + dashes + ")");
 }
 
 std::string series_points(std::size_t i) {
@@ -53,9 +90,15 @@ std::string panel_commands(const PixelBox& box, int width, int height) {
 }
 
 std::string title_commands(const std::string& title, int width, int height) {
-  return fmt::format("set label 1 {} at screen 0.5, screen {:.5f} center font ',13'\n",
-                     gnuplot_text(title, static_cast<std::size_t>(width / kTitleCharacter)),
-                     screen(height - kTitleBaseline, height));
+  constexpr double kLargest = 13,
+                   kSmallest = 8;  // [points]; a long title is written smaller before it is cut
+  const double fitting = static_cast<double>(width) / kTitleCharacter;  // [characters] at the largest size
+  const double size =
+      std::clamp(kLargest * fitting / static_cast<double>(std::max<std::size_t>(display_width(title), 1)),
+                 kSmallest, kLargest);
+  return fmt::format("set label 1 {} at screen 0.5, screen {:.5f} center font ',{:.3g}'\n",
+                     gnuplot_text(title, static_cast<std::size_t>(fitting * kLargest / size)),
+                     screen(height - kTitleBaseline, height), size);
 }
 
 std::string frame_commands() {

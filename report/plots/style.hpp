@@ -24,6 +24,14 @@ struct PixelBox {
 /// on white.
 const char* series_colour(std::size_t i);
 
+/// The colour of a part of a time, the same in every plot and on the page, whatever other parts there are.
+/// What the model does not explain is grey. @param i  place of a part that has no colour of its own
+const char* part_colour(std::string_view part, std::size_t i);
+
+/// The dashes of series `i` in pixels, such as "6,3"; empty: a solid line. With its colour, each of 28 series
+/// has a look of its own.
+const char* series_dashes(std::size_t i);
+
 /// Gnuplot's options for the line of series `i`; lines are dashed from the eighth series on.
 std::string series_line(std::size_t i);
 /// Gnuplot's options for the points of series `i`.

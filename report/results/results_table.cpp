@@ -47,6 +47,10 @@ const std::vector<ShownColumn>& default_columns() {
       {"step_seconds", "step", Show::seconds},
       {"compute_seconds", "compute", Show::seconds},
       {"exposed_communication_seconds", "exposed communication", Show::seconds},
+      {"host_seconds", "wait for host", Show::seconds},
+      {"waiting_seconds", "wait for slowest", Show::seconds},
+      {"data_loading_seconds", "wait for data", Show::seconds},
+      {"unmodelled_seconds", "not modelled", Show::seconds},
       {"samples_per_second", "throughput", Show::samples_rate},
       {"tokens_per_second", "throughput", Show::tokens_rate},
       {"tokens_per_second_per_device", "a device", Show::tokens_rate},
@@ -102,7 +106,6 @@ const std::vector<ShownColumn>& own_columns() {
       {"exchange_seconds", "wait for exchanges", Show::seconds},
       {"statistics_seconds", "wait for statistics", Show::seconds},
       {"idle_share", "devices idle", Show::percent},
-      {"data_loading_seconds", "wait for data", Show::seconds},
       {"jitter_seconds", "longer by jitter", Show::seconds},
       {"straggler_seconds", "longer by stragglers", Show::seconds},
       {"campaign_devices", "devices", Show::as_is},
@@ -225,6 +228,20 @@ bool has_any(const Results& results, const ShownColumn& shown) {
   return std::any_of(values.begin(), values.end(), [](double value) { return value != 0; });
 }
 
+/// Shortens the cells of the last column where they are too wide, so that they still differ.
+void tell_apart(Table& table, std::size_t width) {
+  std::vector<std::string> cells;
+  for (const auto& row : table.rows) cells.push_back(row.back());
+  cells = told_apart(std::move(cells), width);
+  for (std::size_t i = 0; i < cells.size(); ++i) table.rows[i].back() = std::move(cells[i]);
+}
+
+/// Parts of a step that many runs do not have.
+bool is_optional_part(const std::string& column) {
+  return column == "host_seconds" || column == "waiting_seconds" || column == "data_loading_seconds" ||
+         column == "unmodelled_seconds";
+}
+
 void append_column(Table& table, const Results& results, const ShownColumn& shown) {
   bool empty = true;
   bool numeric = true;
@@ -241,6 +258,7 @@ void append_column(Table& table, const Results& results, const ShownColumn& show
     const Row& row = results.rows[i];
     table.rows[i].push_back(cell_of(at(results, row, shown.column), row, shown, scale));
   }
+  if (!numeric) tell_apart(table, static_cast<std::size_t>(table.columns.back().widest));
 }
 
 /// The header of a key whose last word is not unique: "device link bandwidth" for
@@ -255,8 +273,11 @@ std::string header_among(const std::vector<std::string>& keys, const std::string
 Table begun_table(const Results& results, const std::vector<std::string>& leading) {
   Table table;
   table.rows.resize(results.rows.size());
-  for (const auto& column : leading)
+  for (const auto& column : leading) {
+    const auto same = [&](const Row& row) { return row.text(column) == results.rows.front().text(column); };
+    if (results.rows.size() > 1 && std::ranges::all_of(results.rows, same)) continue;
     append_column(table, results, {column, header_among(leading, column), Show::as_is});
+  }
   return table;
 }
 
@@ -267,10 +288,21 @@ Table results_table(const Results& results, const std::vector<std::string>& lead
   const bool tokens = !numbers(results, "tokens_per_second").empty();
   for (const ShownColumn& shown : default_columns()) {
     if (shown.column == "samples_per_second" && tokens) continue;
+    if (is_optional_part(shown.column) && !has_any(results, shown)) continue;
     if (std::find(leading.begin(), leading.end(), shown.column) == leading.end())
       append_column(table, results, shown);
   }
   return table;
+}
+
+std::string interval_note(const Results& results) {
+  if (numbers(results, "step_seconds_low").empty()) return "";
+  const bool term = !numbers(results, "unmodelled_seconds").empty();
+  return std::string("step: median [5 % .. 95 %] over the ranges of the assumptions") +
+         (term ? " and the errors that the model is known to make; 90 % of measured steps should lie in it. "
+                 "The "
+                 "parts after it add up to the median."
+               : "; the model's own error is not in it");
 }
 
 Table own_columns_table(const Results& results, const std::vector<std::string>& leading) {

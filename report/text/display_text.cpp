@@ -79,6 +79,36 @@ std::string shortened_middle(std::string_view text, std::size_t width) {
 
 namespace {
 
+constexpr std::string_view kWordEnds = " ,;/";
+
+/// Bytes of whole words that all texts begin with.
+std::size_t common_start(const std::vector<std::string>& texts) {
+  std::string_view same = texts.front();
+  for (const std::string& text : texts)
+    same = same.substr(0, static_cast<std::size_t>(std::ranges::mismatch(same, text).in1 - same.begin()));
+  const auto last = same.find_last_of(kWordEnds);
+  return last == std::string_view::npos ? 0 : last + 1;
+}
+
+}  // namespace
+
+std::vector<std::string> told_apart(std::vector<std::string> texts, std::size_t width) {
+  const auto fits = [&](const std::string& text) { return width == 0 || display_width(text) <= width; };
+  const auto same = [&](const std::string& text) { return text == texts.front(); };
+  if (std::ranges::all_of(texts, fits) || std::ranges::all_of(texts, same)) return texts;
+  const std::string dots = "...";
+  for (int side = 0; side < 2; ++side) {  // the beginnings, then those of the reversed texts
+    const std::size_t start = common_start(texts);
+    for (std::string& text : texts) {
+      if (start > dots.size()) text = dots + text.substr(start);
+      std::ranges::reverse(text);
+    }
+  }
+  return texts;
+}
+
+namespace {
+
 struct UnitScale {
   double factor;
   std::string_view unit;

@@ -29,6 +29,10 @@ std::string shortened(std::string_view text, std::size_t width);
 /// cut.
 std::string shortened_middle(std::string_view text, std::size_t width);
 
+/// The texts. If one has more than `width` code points, "..." stands for the words that all of them begin or
+/// end with, so that what differs is left.
+std::vector<std::string> told_apart(std::vector<std::string> texts, std::size_t width);
+
 /// Text with three significant digits and an SI prefix: human(12345, "B/s") is "12.3 kB/s", human(12345, "")
 /// is "12.3 k". Values below 1 get no prefix, except times. A number that is not finite is "-".
 std::string human(double value, std::string_view unit);

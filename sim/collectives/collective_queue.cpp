@@ -100,6 +100,10 @@ void CollectiveQueue::finish(std::size_t index, double started) {
   start_ready();
   for (const Waiting& waiting_worker : waiting) {
     waiting_worker.operation->end = waiting_worker.clock->work_now();
+    if (OperationRecord* record = waiting_worker.operation->record.get()) {
+      record->started = started;
+      record->arrived = network_.engine().now();
+    }
     waiting_worker.operation->complete();
   }
 }

@@ -9,6 +9,7 @@
 #include "core/timeline.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/patterns/sim_network.hpp"
+#include "sim/program_log.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/program/program.hpp"
 
@@ -21,14 +22,16 @@ struct MovedValues {
       on_waited;  ///< of a collective: called when its program has waited for it; may be empty
 };
 
-/// The properties of an operation that a timeline shows.
+/// The properties of an operation that a timeline or a log shows.
 struct OperationRecord {
   std::vector<int> ranks;           ///< the recorded ranks among those that its program stands for
   double issued = 0;                ///< when the program started it [s]
-  double started = 0, arrived = 0;  ///< of a message [s]
+  double started = 0, arrived = 0;  ///< of a message, collective or load [s]
   std::int64_t number = 0;          ///< of a message: unique in the run
   int from = -1, to = -1;           ///< of a message: first rank of its sender and of its receiver
   const char* awaited = "";         ///< what a program that waits for it waits for
+  ProgramLog* log = nullptr;        ///< of its program; null: none
+  std::int64_t logged = -1;         ///< index in the log
 };
 
 /// An operation of a simulated worker; `end` is in the coordinate of the worker's WorkClock.
@@ -40,7 +43,7 @@ struct SimOperation : Operation {
   /// For each member, the time from its completion of the operation to `end` [s]. Null if all members
   /// complete together.
   std::shared_ptr<const std::vector<double>> lags;
-  std::shared_ptr<OperationRecord> record;    ///< null: no timeline shows the operation
+  std::shared_ptr<OperationRecord> record;    ///< null: neither a timeline nor a log shows the operation
   std::shared_ptr<const MovedValues> values;  ///< in a simulation that learns; else null
 };
 

@@ -53,7 +53,13 @@ SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, RoleId role, i
                                                 : world.simulation.memories[members_.rank(0).index()]),
       number_(world.program(role, first)),
       clock_(world.network.engine(), slowdown_of(*world.simulation.plan, role_)),
-      loads_(world.network, load_options(world, role, first, members)) {
+      loads_(world.network, load_options(world, role, first, members)),
+      log_(world.logs == nullptr ? nullptr : &(*world.logs)[number_]) {
+  if (log_ != nullptr) {
+    log_->role = role;
+    log_->first = first;
+    log_->members = members;
+  }
   if (world.timeline != nullptr) {
     recorded_ = recorded_ranks(world.simulation.timeline_ranks, members_.rank(0).value, members);
     loads_.timeline = world.timeline;
@@ -98,22 +104,38 @@ void SimWorker::add_spans_at(double begin, double end, Span::Kind kind, const st
   clock_.at_work(end, [this, started, kind, name] { add_spans(kind, *started, name); });
 }
 
-void SimWorker::add_layer_spans(Work pass, LayerRange layers, double begin) {
-  if (recorded_.empty()) return;
+/// Adds a pass to the timeline and to the log, layer by layer. @param begin  of the pass, on the worker's
+/// clock
+void SimWorker::add_layers(Work pass, LayerRange layers, double begin) {
+  if (recorded_.empty() && log_ == nullptr) return;
   const ComputeTimes& times = world_.times[static_cast<std::size_t>(role_.workload)];
   const std::vector<std::string>& names = workload().layer_names;
   for (const auto& [layer, end] : members_.layer_ends(pass, layers, times, begin)) {
     const auto index = static_cast<std::size_t>(layer);
     const std::string name = index < names.size() ? names[index] : fmt::format("layer {}", layer);
-    if (end > begin) add_spans_at(begin, end, Span::Kind::compute, name + " " + name_of(pass));
+    if (end > begin && !recorded_.empty())
+      add_spans_at(begin, end, Span::Kind::compute, name + " " + name_of(pass));
+    if (end > begin && log_ != nullptr)
+      log_->add({LoggedOperation::Kind::compute, name + " " + name_of(pass), end - begin},
+                ProgramLog::kDevice);
     begin = end;
   }
 }
 
 Pending SimWorker::busy_until(double work) {
   auto operation = new_operation(SimOperation::Kind::compute);
+  if (log_ != nullptr) {
+    operation->record = std::make_shared<OperationRecord>();
+    operation->record->logged = log_->last_on(ProgramLog::kDevice);
+  }
   clock_.at_work(work, [operation] { operation->complete(); });
   return operation;
+}
+
+void SimWorker::log(SimOperation& operation, LoggedOperation logged, ProgramLog::Stream stream) {
+  if (log_ == nullptr) return;
+  operation.record->log = log_;
+  operation.record->logged = log_->add(std::move(logged), stream);
 }
 
 Pending SimWorker::busy_for(double seconds, bool factor, Span::Kind kind, const char* what) {
@@ -122,13 +144,20 @@ Pending SimWorker::busy_for(double seconds, bool factor, Span::Kind kind, const 
   members_.add_busy_time(seconds, factor ? world_.simulation.compute_factor : 1, from);
   if (kind == Span::Kind::pause) members_.synchronize();  // it is the host that is busy
   if (!recorded_.empty()) add_spans_at(begin, members_.latest(), kind, what);
+  if (log_ != nullptr && seconds > 0) {
+    const bool pause = kind == Span::Kind::pause;
+    log_->add({pause ? LoggedOperation::Kind::host : LoggedOperation::Kind::compute, what,
+               members_.latest() - begin},
+              ProgramLog::kDevice);
+    if (pause) log_->synchronized();
+  }
   return busy_until(members_.latest());
 }
 
-/// A new operation, which the timeline shows if there is one.
+/// A new operation, which the timeline and the log show if there are any.
 std::shared_ptr<SimOperation> SimWorker::communication(const char* awaited) {
   auto operation = new_operation(SimOperation::Kind::communication);
-  if (world_.timeline == nullptr) return operation;
+  if (world_.timeline == nullptr && log_ == nullptr) return operation;
   operation->record = std::make_shared<OperationRecord>();
   operation->record->ranks = recorded_;
   operation->record->issued = world_.network.engine().now();
@@ -143,7 +172,7 @@ Pending SimWorker::start_compute(Work pass, LayerRange layers) {
   const double begin = members_.latest();
   members_.compute(pass, layers, world_.times[static_cast<std::size_t>(role_.workload)]);
   if (memory_ != nullptr) memory_->compute(pass, layers);
-  add_layer_spans(pass, layers, begin);
+  add_layers(pass, layers, begin);
   return busy_until(members_.latest());
 }
 
@@ -168,6 +197,9 @@ Pending SimWorker::start_collective(CollectiveId id) {
   auto operation = communication("wait for collective");
   if (joint) operation->lags = members_.group_lags(communicator, position);
   const std::size_t call = calls_[number]++;
+  const auto streams = static_cast<std::size_t>(std::min(communicator.streams, communicator.in_flight));
+  log(*operation, {.kind = LoggedOperation::Kind::collective, .collective = id, .call = call},
+      {static_cast<int>(number.index()), call % std::max<std::size_t>(streams, 1)});
   if (memory_ != nullptr) {
     if (auto on_waited = memory_->start_collective(id, call))
       operation->values = std::make_shared<const MovedValues>(MovedValues{{}, std::move(on_waited)});
@@ -188,6 +220,8 @@ Pending SimWorker::start_send(RoleId role, const Message& message) {
   }
   operation->message = message;
   operation->message.from = role_id_;
+  log(*operation, {.kind = LoggedOperation::Kind::send, .message = operation->message, .peer = role},
+      ProgramLog::kNone);
   world_.messages.send({role_id_, first_}, {role, member}, world_.program(role, member), operation, clock_);
   return operation;
 }
@@ -196,6 +230,7 @@ Pending SimWorker::start_receive(MessageTag tag, RoleId role, Array into) {
   auto operation = communication("wait for message");
   operation->receives = true;
   operation->into = into;
+  log(*operation, {.kind = LoggedOperation::Kind::receive}, ProgramLog::kNone);
   world_.messages.receive(number_, tag, role, operation, clock_);
   return operation;
 }
@@ -204,6 +239,7 @@ Pending SimWorker::start_load(Bytes input) {
   auto operation = communication("wait for input");
   operation->kind = SimOperation::Kind::load;
   operation->lags = members_.lags();  // each member's load began earlier than the latest by its lag
+  log(*operation, {.kind = LoggedOperation::Kind::host, .name = "load input"}, ProgramLog::kLoads);
   loads_.join(load_calls_++, count_, CollectiveId{}, input, operation, clock_);
   return operation;
 }
@@ -218,7 +254,11 @@ void SimWorker::take_values(const SimOperation& done) {
 
 void SimWorker::waited_for(const Operation& operation) {
   const auto& done = static_cast<const SimOperation&>(operation);
-  if (done.record) add_spans(Span::Kind::wait, resumed_, done.record->awaited);
+  if (log_ != nullptr) log_->waited_for(done.record->logged);
+  if (log_ != nullptr && done.kind == SimOperation::Kind::load)
+    log_->operations[static_cast<std::size_t>(done.record->logged)].seconds =
+        done.record->arrived - done.record->started;
+  if (world_.timeline != nullptr && done.record) add_spans(Span::Kind::wait, resumed_, done.record->awaited);
   resumed_ = world_.network.engine().now();
   if (done.values) take_values(done);
   if (done.kind == SimOperation::Kind::compute) return;  // the clocks are already at its end
@@ -226,7 +266,13 @@ void SimWorker::waited_for(const Operation& operation) {
   members_.wait_until(operation.end, done.lags);
 }
 
+void SimWorker::synchronize() {
+  members_.synchronize();
+  if (log_ != nullptr) log_->synchronized();
+}
+
 void SimWorker::end_step() {
+  if (log_ != nullptr) log_->synchronized();
   ProgramStep step;
   step.members = count_;
   step.loading = loading_;

@@ -27,6 +27,7 @@ struct SimWorld {
   RunRecords records;
   std::int64_t clock_moves = 0;
   Timeline* timeline = nullptr;
+  std::vector<ProgramLog>* logs = nullptr;  ///< one for each program; null: none is kept
 
   std::size_t program(RoleId role, int member) const {
     return programs[role.index()] + static_cast<std::size_t>(collectives.folding().folds ? 0 : member);
@@ -48,7 +49,7 @@ class SimWorker : public Worker {
   Pending start_receive(MessageTag tag, RoleId role, Array into) override;
   Pending start_load(Bytes input) override;
   Pending start_pause(Seconds duration) override;
-  void synchronize() override { members_.synchronize(); }
+  void synchronize() override;
   void end_step() override;
   double mark(const char* phase) override;
   void record(const char* what, double value) override;
@@ -63,10 +64,11 @@ class SimWorker : public Worker {
   void draw_step();
   Pending busy_for(double seconds, bool factor, Span::Kind kind, const char* what);
   Pending busy_until(double work);
+  void log(SimOperation& operation, LoggedOperation logged, ProgramLog::Stream stream);
   std::shared_ptr<SimOperation> communication(const char* awaited);
   void add_spans(Span::Kind kind, double start, const std::string& name, std::int64_t item = 0);
   void add_spans_at(double begin, double end, Span::Kind kind, const std::string& name);
-  void add_layer_spans(Work pass, LayerRange layers, double begin);
+  void add_layers(Work pass, LayerRange layers, double begin);
 
   SimWorld& world_;
   StepStatistics& statistics_;
@@ -80,6 +82,7 @@ class SimWorker : public Worker {
   CollectiveQueue loads_;
   int step_ = 0;
   double loading_ = 0, marked_ = 0;
+  ProgramLog* log_;                              ///< null: none is kept
   std::vector<int> recorded_;                    ///< ranks on the timeline, among those it stands for
   double resumed_ = 0, step_began_ = 0;          ///< for the timeline [s]
   std::map<CommunicatorId, std::size_t> calls_;  ///< number of calls so far, by communicator

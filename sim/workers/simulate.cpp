@@ -184,7 +184,7 @@ SimulationResult run_programs(const Simulation& simulation, const PlannedCollect
 
   const std::vector<ProgramMembers> programs = program_members(simulation, collectives.folding().folds);
   SimulatedMessages messages(collectives, network, programs.size());
-  SimWorld world{simulation, collectives, network, messages, {}, {}, {}, {}, {}, 0, nullptr};
+  SimWorld world{simulation, collectives, network, messages, {}, {}, {}, {}, {}, 0, nullptr, nullptr};
   for (const Workload& workload : plan.workloads) world.times.emplace_back(workload);
   for (std::size_t i = 0; i < programs.size(); ++i) {
     if (programs[i].first == 0) world.programs.push_back(i);
@@ -200,6 +200,10 @@ SimulationResult run_programs(const Simulation& simulation, const PlannedCollect
     result.timeline = named_timeline(simulation, collectives);
     world.timeline = messages.timeline = &result.timeline;
     for (auto& [key, queue] : world.queues) queue->timeline = &result.timeline;
+  }
+  if (simulation.logs_programs) {
+    result.programs.resize(programs.size());
+    world.logs = &result.programs;
   }
   std::vector<std::unique_ptr<SimWorker>> workers;
   for (const ProgramMembers& program : programs)
@@ -228,6 +232,7 @@ double contention_share(const Simulation& simulation, const PlannedCollectives& 
                         const SimulationResult& result) {
   Simulation quiet = simulation;
   quiet.timeline_ranks.clear();
+  quiet.logs_programs = false;
   quiet.noise = {};
   LinkOptions options = collectives.link_options();
   const double seconds =

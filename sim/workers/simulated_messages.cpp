@@ -135,6 +135,22 @@ void SimulatedMessages::arrive(const SentMessage& sent, WorkClock& clock, double
   sent->complete();
 }
 
+namespace {
+
+/// Tells the logs of both ends of a message which send it was.
+void log_message(const SimOperation& sent, const SimOperation& received) {
+  if (!sent.record || sent.record->log == nullptr || received.record->log == nullptr) return;
+  const auto operation = [](const OperationRecord& one) -> LoggedOperation& {
+    return one.log->operations[static_cast<std::size_t>(one.logged)];
+  };
+  LoggedOperation& receive = operation(*received.record);
+  receive.message = sent.message;
+  receive.peer = sent.message.from;
+  receive.sent = operation(*sent.record).sent = sent.record->logged;
+}
+
+}  // namespace
+
 void SimulatedMessages::complete_receive(SimOperation& receive, const WorkClock& clock,
                                          const SimOperation& sent) {
   receive.message = sent.message;
@@ -142,6 +158,7 @@ void SimulatedMessages::complete_receive(SimOperation& receive, const WorkClock&
   receive.values = sent.values;
   receive.end = clock.work_now();
   add_spans(sent, receive);
+  log_message(sent, receive);
   receive.complete();
 }
 

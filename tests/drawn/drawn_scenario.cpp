@@ -103,10 +103,13 @@ std::string batch_line(int workers, Draws& draws) {
 }
 
 const Strategy& chosen_strategy(const std::string& only, Draws& draws) {
-  const std::vector<Strategy>& all = strategies();
+  std::vector<const Strategy*> all;  // without replay, whose traces say what its ranks do
+  for (const Strategy& one : strategies()) {
+    if (one.kind != "replay") all.push_back(&one);
+  }
   const auto drawn = draws.index(all.size());
   const Strategy* named = find_strategy(only);
-  return named == nullptr ? all[drawn] : *named;
+  return named == nullptr ? *all[drawn] : *named;
 }
 
 }  // namespace

@@ -269,8 +269,8 @@ std::filesystem::path rank_program() {
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
   const auto program = self.parent_path() / "stepcast-rank";
   if (access(program.c_str(), X_OK) != 0)
-    throw InputError(
-        fmt::format("{}: not found; build stepcast with MPI (apt install libopenmpi-dev)", program.string()));
+    throw InputError(fmt::format("{}: not found; build it: cmake --build {} --target stepcast-rank",
+                                 program.string(), program.parent_path().string()));
   return program;
 }
 

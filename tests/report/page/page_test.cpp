@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+#include <set>
 
 using namespace stepcast;
 using Catch::Matchers::Contains;
@@ -131,6 +132,30 @@ TEST_CASE("the page is one file with every section, and equal results are equal 
   page.manifest.date = "2026-01-01T00:00:00Z";
   page.manifest.command = {"another"};
   CHECK(to_html(page) == html);
+}
+
+TEST_CASE("the page explains its marks, has an ideal line, and gives each of fifteen series a look",
+          "[report]") {
+  ScalingPlot plot{"s", "samples/s", {}};
+  for (int i = 0; i < 15; ++i)
+    plot.series.push_back({fmt::format("series {}", i), {{1, {10, 9, 11}}, {4, {30, 25, 35}}}, {}});
+  const std::string chart = throughput_chart(plot);
+  CHECK_THAT(chart, Contains("A band is the interval of the forecast, from 5 % to 95 %."));
+  CHECK_THAT(chart, Contains("ideal scaling from the fewest workers"));
+  CHECK_THAT(chart, Contains("class=\"ideal\""));
+  std::set<std::string> looks;
+  const std::string path = "<path d=\"M0 5H30\" ";
+  for (auto at = chart.find(path); at != std::string::npos; at = chart.find(path, at + 1))
+    looks.insert(chart.substr(at, chart.find("/>", at) - at));
+  CHECK(looks.size() == 15);
+}
+
+TEST_CASE("the page has the makespan of campaigns", "[report]") {
+  const std::string chart = campaign_chart(
+      {"s", "workers", {"training", "nothing left to try"}, {{"8", {12.5, {}, {}}, {0.75, 0.25}}}});
+  CHECK_THAT(chart, Contains("Makespan of the campaign"));
+  CHECK_THAT(chart, Contains("12.5 h"));
+  CHECK_THAT(chart, Contains("training: 75.0 %"));
 }
 
 TEST_CASE("text of a user cannot become markup", "[report][errors]") {

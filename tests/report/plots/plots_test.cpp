@@ -8,6 +8,7 @@
 #include "report/plots/results_plots.hpp"
 #include "report/plots/scaling.hpp"
 #include "report/plots/scatter.hpp"
+#include "report/plots/search_plot.hpp"
 #include "tests/report/have_gnuplot.hpp"
 #include "tests/report/temporary_folder.hpp"
 
@@ -57,6 +58,7 @@ std::vector<std::pair<std::string, PlotScript>> all_plots(const std::string& tex
       {"scaling", *scaling_script(two_series(text))},
       {"breakdown", *breakdown_script({text, text, {text, "b" + text}, {{text, {0.1, 0.2}}, {"2", {0.3}}}})},
       {"campaign", *campaign_script(two_campaigns(text))},
+      {"search", *search_script({text, text, false, {{{1, 2e9}}, {{2, 3e9}}}})},
       {"sensitivity", *sensitivity_script({text, text, {{text, 0.7}, {"b" + text, 0.1}}})},
       {"scatter", *scatter_script({text, text, 0.05, {{text, {{1, 1.1}, {20, 21}}}}})}};
 }
@@ -72,7 +74,7 @@ TEST_CASE("every plot is drawn as SVG and PNG and leaves only these and its scri
     check_pictures(folder.path(), name);
     CHECK(read_file(folder.path() / (name + ".svg")).find("ring") != std::string::npos);
   }
-  CHECK(entries(folder.path()) == 5 * 3);
+  CHECK(entries(folder.path()) == 6 * 3);
 }
 
 TEST_CASE("no text in a plot is run, and every text is drawn", "[report][plot][errors]") {
@@ -86,7 +88,7 @@ TEST_CASE("no text in a plot is run, and every text is drawn", "[report][plot][e
       check_pictures(folder.path(), name);
     }
   }
-  CHECK(entries(folder.path()) == 5 * 3);
+  CHECK(entries(folder.path()) == 6 * 3);
 }
 
 TEST_CASE("without two numbers of workers there is no scaling plot, and a single point has no ideal line",
@@ -183,4 +185,30 @@ TEST_CASE("a campaign shows its makespan, and in per cent what its devices do", 
         std::string::npos);
   // A bar of 4 % has no room for its number.
   CHECK(script.data.find("$u << EOD\n0 37.5 75\n-1e9 0 0\nEOD\n") != std::string::npos);
+}
+
+TEST_CASE("a search shows its progress, and the front of value and memory", "[report][plot]") {
+  SearchPlot plot{"t", "samples_per_second", false, {{{10, 4e9}}, {}, {{30, 8e9}}, {{20, 2e9}}, {{25, 9e9}}}};
+  CHECK(memory_front(plot) == std::vector<std::size_t>{3, 2});
+  const auto script = search_script(plot);
+  REQUIRE(script);
+  CHECK(script->data.find("$b << EOD\n1 10\n2 10\n3 30\n4 30\n5 30\nEOD") != std::string::npos);
+  CHECK(script->body.find("memory of a device [GB]") != std::string::npos);
+  plot.smallest = true;
+  CHECK(memory_front(plot) == std::vector<std::size_t>{3, 0});
+  plot.points = {{{10, 0}}, {{12, 0}}};  // trained settings have no memory
+  CHECK(search_script(plot)->body.find("memory") == std::string::npos);
+  plot.points.pop_back();
+  CHECK_FALSE(search_script(plot));
+}
+
+TEST_CASE("the axis of errors has a tick besides zero, whatever the largest error", "[report][plot]") {
+  for (const double error : {0.001, 0.0371, 0.041, 0.2, 0.73, 3.1}) {
+    const auto script = scatter_script({"t", "step time [s]", 0.02, {{"a", {{1, 1 + error}, {2, 2}}}}});
+    REQUIRE(script);
+    const auto begin = script->body.rfind("set yrange [-"), ticks = script->body.find("set ytics ('-", begin);
+    REQUIRE(ticks != std::string::npos);
+    const double end = std::stod(script->body.substr(script->body.find(':', begin) + 1));
+    CHECK(std::stod(script->body.substr(ticks + 13)) <= end);
+  }
 }

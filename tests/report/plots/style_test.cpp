@@ -1,6 +1,8 @@
 #include "report/plots/style.hpp"
 
 #include <catch2/catch.hpp>
+#include <set>
+#include <string>
 
 using namespace stepcast;
 
@@ -43,4 +45,17 @@ TEST_CASE("long names of a legend that differ at their ends stay different", "[r
   CHECK(commands.find("...") != std::string::npos);
   CHECK(commands.find("-one") != std::string::npos);
   CHECK(commands.find("-two") != std::string::npos);
+}
+
+TEST_CASE("fifteen series have fifteen looks, and a part has one colour whatever stands beside it",
+          "[report][plot]") {
+  std::set<std::string> looks, on_page;
+  for (std::size_t i = 0; i < 15; ++i) {
+    looks.insert(series_line(i));
+    on_page.insert(std::string(series_colour(i)) + series_dashes(i));
+  }
+  CHECK(looks.size() == 15);
+  CHECK(on_page.size() == 15);
+  CHECK(part_colour("data loading", 2) == std::string(part_colour("data loading", 4)));
+  CHECK(part_colour("a part of its own", 1) == std::string(series_colour(1)));
 }

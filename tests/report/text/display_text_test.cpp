@@ -47,6 +47,45 @@ TEST_CASE("the results table names one unit a column and shows intervals", "[rep
         "    256  251.3 [243.1 .. 262.0]       32599        92.2   11.25    no  compute\n");
 }
 
+TEST_CASE("the parts in the results table add up to the step, and a note says what the interval covers",
+          "[report]") {
+  Row row;
+  row.set("workers", 8);
+  row.set("step_seconds", 0.110);
+  row.set("compute_seconds", 0.090);
+  row.set("exposed_communication_seconds", 0.006);
+  row.set("host_seconds", 0.0);
+  row.set("waiting_seconds", 0.004);
+  CHECK(interval_note({"s", {row}}).empty());
+  row.set("step_seconds_low", 0.1);
+  row.set("step_seconds_high", 0.12);
+  CHECK(interval_note({"s", {row}}).ends_with("the model's own error is not in it"));
+  row.set("unmodelled_seconds", 0.010);
+  const Table table = results_table({"s", {row}}, {});
+  std::vector<std::string> headers;
+  for (const TableColumn& column : table.columns) headers.push_back(column.header);
+  CHECK(headers == std::vector<std::string>{"workers", "step", "compute", "exposed communication",
+                                            "wait for slowest", "not modelled"});
+  CHECK_THAT(interval_note({"s", {row}}), Catch::Matchers::Contains("90 % of measured steps"));
+}
+
+TEST_CASE("long names of points keep what differs, and equal keys are left out", "[report]") {
+  const std::string begin = "platforms/a-long-folder/of-clusters/", end = ".yaml";
+  CHECK(told_apart({begin + "one" + end, begin + "two" + end}, 26) ==
+        std::vector<std::string>{"...one.yaml", "...two.yaml"});
+  CHECK(told_apart({"stages=4, tensor=2, zero=1", "stages=8, tensor=2, zero=1"}, 20) ==
+        std::vector<std::string>{"stages=4...", "stages=8..."});
+  CHECK(told_apart({"short", "texts"}, 26) == std::vector<std::string>{"short", "texts"});
+  Row one, two;
+  one.set("platform", "lassen");
+  one.set("bucket", "1 MiB");
+  two.set("platform", "lassen");
+  two.set("bucket", "25 MiB");
+  const Table table = results_table({"s", {one, two}}, {"platform", "bucket"});
+  REQUIRE(table.columns.size() == 1);
+  CHECK(table.columns.front().header == "bucket");
+}
+
 TEST_CASE("the second table has what only some strategies have, and is none without", "[report]") {
   Row row;
   row.set("workers", 8);

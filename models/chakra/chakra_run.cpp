@@ -1,0 +1,178 @@
+#include "models/chakra/chakra_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <queue>
+#include <unordered_map>
+
+#include "core/error.hpp"
+#include "core/os/files.hpp"
+#include "core/text.hpp"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string place(const ChakraRun& run, int rank, const ChakraNode& node) {
+  return fmt::format("{}: node {} (\"{}\")", run.files[static_cast<std::size_t>(rank)].string(), node.id,
+                     printable(node.name));
+}
+
+/// The files by rank.
+std::vector<fs::path> trace_files(const fs::path& folder) {
+  std::map<std::int64_t, fs::path> by_rank;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".et") continue;
+    const std::string stem = entry.path().stem().string();
+    const auto rank = parse_integer(stem.substr(stem.rfind('.') + 1));
+    if (!rank || *rank < 0)
+      throw InputError(fmt::format("{}: expected a name such as step.RANK.et", entry.path().string()));
+    if (const auto [other, is_new] = by_rank.emplace(*rank, entry.path()); !is_new)
+      throw InputError(fmt::format("{}: expected the traces of one run, got two of rank {}: {}",
+                                   entry.path().string(), *rank, other->second.string()));
+  }
+  if (error) throw InputError(fmt::format("{}: cannot read: {}", folder.string(), error.message()));
+  std::vector<fs::path> files;
+  for (const auto& [rank, file] : by_rank) {
+    if (rank != static_cast<std::int64_t>(files.size())) break;
+    files.push_back(file);
+  }
+  if (files.empty() || files.size() < by_rank.size())
+    throw InputError(
+        fmt::format("{}: expected a file *.RANK.et for each rank from 0 on, got none for rank {}",
+                    folder.string(), files.size()));
+  return files;
+}
+
+using Groups = std::map<std::string, std::vector<int>>;
+
+/// {"1": [0, 1], ...}
+Groups groups_of_file(const fs::path& file) {
+  try {
+    return nlohmann::json::parse(read_file(file)).get<Groups>();
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(
+        fmt::format("{}: expected lists of ranks by group, such as {{\"1\": [0, 1]}}", file.string()));
+  }
+}
+
+/// Adds the process groups that PyTorch's converter stores as the text of a list with one text of JSON.
+void add_process_groups(const std::string& values, Groups& groups) {
+  const auto begin = values.find("[{"), end = values.rfind("}]");
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return;
+  const auto list = nlohmann::json::parse(values.substr(begin, end + 2 - begin), nullptr, false);
+  if (!list.is_array()) return;
+  for (const auto& one : list) {
+    if (!one.is_object() || !one.contains("pg_name") || !one.contains("ranks")) continue;
+    try {
+      groups[one.at("pg_name").get<std::string>()] = one.at("ranks").get<std::vector<int>>();
+    } catch (const nlohmann::json::exception&) {
+      continue;  // a group of another form; a collective that names it is refused
+    }
+  }
+}
+
+/// The nodes in an order in which each stands behind those that it comes after; the lowest number first.
+std::vector<ChakraNode> in_order(const ChakraRun& run, int rank, std::vector<ChakraNode> nodes) {
+  std::unordered_map<std::uint64_t, std::size_t> index;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!index.emplace(nodes[i].id, i).second)
+      throw InputError(place(run, rank, nodes[i]) + ": expected a number that no other node has");
+  }
+  std::vector<std::vector<std::size_t>> next(nodes.size());
+  std::vector<std::size_t> left(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    auto& after = nodes[i].after;
+    std::ranges::sort(after);
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    for (const std::uint64_t earlier : after) {
+      const auto found = index.find(earlier);
+      if (found == index.end())
+        throw InputError(
+            fmt::format("{}: comes after node {}, which is not there", place(run, rank, nodes[i]), earlier));
+      next[found->second].push_back(i);
+    }
+    left[i] = after.size();
+  }
+  using Entry = std::pair<std::uint64_t, std::size_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (left[i] == 0) ready.emplace(nodes[i].id, i);
+  }
+  std::vector<ChakraNode> ordered;
+  while (!ready.empty()) {
+    const std::size_t i = ready.top().second;
+    ready.pop();
+    for (const std::size_t later : next[i]) {
+      if (--left[later] == 0) ready.emplace(nodes[later].id, later);
+    }
+    ordered.push_back(nodes[i]);
+  }
+  if (ordered.size() == nodes.size()) return ordered;
+  const auto stuck = std::ranges::find_if(left, [](std::size_t count) { return count > 0; });
+  throw InputError(place(run, rank, nodes[static_cast<std::size_t>(stuck - left.begin())]) +
+                   ": comes after itself, by way of other nodes");
+}
+
+void check_node(const ChakraRun& run, int rank, const ChakraNode& node) {
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(place(run, rank, node) + ": " + what);
+  };
+  const auto ranks = static_cast<std::int64_t>(run.files.size());
+  using Kind = ChakraNode::Collective;
+  if (node.type > ChakraNode::Type::collective)
+    refuse(fmt::format("nodes of type {} cannot be replayed", static_cast<int>(node.type)));
+  if (node.type == ChakraNode::Type::collective &&
+      (node.collective > Kind::barrier || node.collective == Kind::gather ||
+       node.collective == Kind::scatter))
+    refuse(fmt::format("collectives of type {} cannot be replayed", static_cast<int>(node.collective)));
+  if (node.type != ChakraNode::Type::send && node.type != ChakraNode::Type::receive) return;
+  const std::int64_t peer = node.type == ChakraNode::Type::send ? node.target : node.source;
+  if (peer < 0 || peer >= ranks || peer == rank)
+    refuse(fmt::format("expected another rank below {} at the other end, got {}", ranks, peer));
+}
+
+}  // namespace
+
+ChakraRun read_chakra_run(const fs::path& folder) {
+  ChakraRun run{trace_files(folder), {}};
+  std::error_code error;
+  if (fs::exists(folder / "comm_group.json", error)) run.groups = groups_of_file(folder / "comm_group.json");
+  for (int rank = 0; rank < static_cast<int>(run.files.size()); ++rank) {
+    run.nodes.push_back(in_order(run, rank, read_chakra_trace(run.files[static_cast<std::size_t>(rank)])));
+    for (const ChakraNode& node : run.nodes.back()) {
+      check_node(run, rank, node);
+      if (node.type == ChakraNode::Type::metadata) add_process_groups(node.values, run.groups);
+    }
+  }
+  return run;
+}
+
+std::vector<int> ranks_of(const ChakraRun& run, int rank, const ChakraNode& collective) {
+  const int all = static_cast<int>(run.files.size());
+  std::vector<int> ranks;
+  const auto found = run.groups.find(collective.group);
+  if (found != run.groups.end()) ranks = found->second;
+  if (found == run.groups.end() && !collective.group.empty() && collective.group != "0")
+    throw InputError(fmt::format("{}: expected a group of comm_group.json, got \"{}\"",
+                                 place(run, rank, collective), printable(collective.group)));
+  if (ranks.empty()) {
+    ranks.resize(static_cast<std::size_t>(all));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  std::ranges::sort(ranks);
+  const bool valid =
+      std::ranges::adjacent_find(ranks) == ranks.end() && ranks.front() >= 0 && ranks.back() < all;
+  if (!valid || !std::ranges::binary_search(ranks, rank))
+    throw InputError(fmt::format("{}: expected a group of ranks below {}, with rank {}, got {}",
+                                 place(run, rank, collective), all, rank, fmt::join(ranks, " ")));
+  return ranks;
+}
+
+}  // namespace stepcast
