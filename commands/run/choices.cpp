@@ -37,39 +37,45 @@ std::vector<std::vector<std::size_t>> alternatives(const Scenario& scenario,
   return several;
 }
 
-/// What a group's samples say, one after the other, because all together would fill the memory.
+/// What a group's samples say, one point after the other, because all together would fill the memory.
 struct Best {
-  std::size_t point = 0;             ///< with the highest median
-  std::vector<double> rates;         ///< its samples
-  std::vector<std::size_t> winners;  ///< by sample: the point with the highest rate
+  std::vector<double> rates;  ///< by sample: of the point with the highest median
+  std::vector<double> most;   ///< by sample: the highest rate of the group
+  std::vector<double> ties;   ///< by sample: how many points have it
 };
+
+bool is_highest(double rate, double most) {
+  constexpr double kRounding = 1e-9;
+  return rate >= most * (1 - kRounding);
+}
 
 Best best_of(const std::vector<std::size_t>& group, const Simulations& all) {
   Best best;
   double highest = 0;
-  std::vector<double> most;
   for (const std::size_t point : group) {
     auto rates = predictive_values(all, point, kRate);
-    most.resize(rates.size());
-    best.winners.resize(rates.size());
-    for (std::size_t i = 0; i < rates.size(); ++i) {
-      if (rates[i] <= most[i]) continue;
-      most[i] = rates[i];
-      best.winners[i] = point;
-    }
-    if (const double middle = median_of(rates); middle > highest) {
-      highest = middle;
-      best.point = point;
-      best.rates = std::move(rates);
-    }
+    best.most.resize(rates.size());
+    for (std::size_t i = 0; i < rates.size(); ++i) best.most[i] = std::max(best.most[i], rates[i]);
+    const double middle = median_of(rates);
+    if (middle <= highest) continue;
+    highest = middle;
+    best.rates = std::move(rates);
+  }
+  best.ties.resize(best.most.size());
+  for (const std::size_t point : group) {
+    const auto rates = predictive_values(all, point, kRate);
+    for (std::size_t i = 0; i < rates.size(); ++i) best.ties[i] += is_highest(rates[i], best.most[i]) ? 1 : 0;
   }
   return best;
 }
 
 void set_choice(Row& row, std::size_t point, const Best& best, const Simulations& all) {
   auto ratios = predictive_values(all, point, kRate);
-  for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= best.rates[i];
-  const auto wins = static_cast<double>(std::ranges::count(best.winners, point));
+  double wins = 0;
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    if (is_highest(ratios[i], best.most[i])) wins += 1 / best.ties[i];
+    ratios[i] /= best.rates[i];
+  }
   const auto interval = forecast_interval(ratios);
   row.set("best_probability", wins / static_cast<double>(ratios.size()));
   row.set("ratio_to_best", interval.median);
@@ -92,7 +98,7 @@ void add_choices(const Scenario& scenario, const std::vector<std::size_t>& point
 
 std::vector<std::string> equal_choices(const Results& results) {
   constexpr std::size_t kMostNames = 8;
-  constexpr double kReaches = 0.999;
+  constexpr double kEnough = 0.9;
   std::map<double, std::vector<const Row*>> groups;  // by workers
   for (const Row& row : results.rows) {
     if (row.number("best_probability")) groups[row.number("workers").value_or(0)].push_back(&row);
@@ -100,9 +106,14 @@ std::vector<std::string> equal_choices(const Results& results) {
   std::vector<std::string> lines;
   for (auto& [workers, group] : groups) {
     const std::size_t all = group.size();
-    std::erase_if(group, [](const Row* row) { return *row->number("ratio_to_best_high") < kReaches; });
     std::ranges::stable_sort(group, [](const Row* a, const Row* b) {
       return *a->number("best_probability") > *b->number("best_probability");
+    });
+    double sum = 0;
+    std::erase_if(group, [&](const Row* row) {
+      const bool enough = sum >= kEnough;
+      sum += *row->number("best_probability");
+      return enough;
     });
     std::string names;
     for (std::size_t i = 0; i < std::min(group.size(), kMostNames); ++i)

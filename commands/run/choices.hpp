@@ -18,8 +18,8 @@ namespace stepcast {
 void add_choices(const Scenario& scenario, const std::vector<std::size_t>& points, const Simulations& all,
                  Results& results);
 
-/// One line for each number of workers with alternatives: those whose ratio to the best may be 1 (its 90 %
-/// interval reaches 1), at most eight by name.
+/// One line for each number of workers with alternatives: the fewest that contain the best with a probability
+/// of 90 %, at most eight by name.
 std::vector<std::string> equal_choices(const Results& results);
 
 /// The number of workers beyond which a further doubling gives less than `factor` times the samples per

@@ -115,8 +115,8 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   outputs.sensitive_column = reported.column;
   outputs.sensitivity = variance_shares(scenario, all, reported);
   outputs.unmoving = unmoving_assumptions(scenario, all, simulated);
-  if (const auto workers = worthy_workers(scenario, simulated, all, least_gain))
-    outputs.worthy = to_string(*workers, least_gain);
+  const auto workers = worthy_workers(scenario, simulated, all, least_gain);
+  if (workers && workers->low < workers->largest) outputs.worthy = to_string(*workers, least_gain);
   return outputs;
 }
 

@@ -54,6 +54,14 @@ TEST_CASE("alternatives are compared draw by draw", "[forecast]") {
                                  "strategy.all_reduce=binomial (33 %)"});
 }
 
+TEST_CASE("equal alternatives share the probability", "[forecast]") {
+  const Results results = compared(scenario_of(kAlgorithms), {0, 1, 2},
+                                   simulations({{100, 100, 50}, {200, 200, 100}}, {8, 8, 8}));
+  CHECK(results.rows[0].number("best_probability") == 0.5);
+  CHECK(results.rows[1].number("best_probability") == 0.5);
+  CHECK(equal_choices(results).front().starts_with("cannot be told apart, 2 of 3: "));
+}
+
 TEST_CASE("points of different workers, and one simulation alone, are no alternatives", "[forecast]") {
   const Results sizes = compared(scenario_of(kText + "{workers: [1, 2]}\n"), {0, 1},
                                  simulations({{100, 150}, {100, 160}}, {1, 2}));
