@@ -25,7 +25,7 @@ std::vector<double> read_numbers(const YamlValue& value, std::size_t count) {
 }  // namespace
 
 Discrepancy read_discrepancy(const YamlValue& value) {
-  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles", "spreads"});
+  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles", "spreads", "measured"});
   Discrepancy term;
   for (const YamlValue& one : map.at("probabilities").list()) term.probabilities.push_back(one.number(0, 1));
   const std::size_t count = term.probabilities.size();
@@ -38,6 +38,11 @@ Discrepancy read_discrepancy(const YamlValue& value) {
   if (const auto spreads = map.maybe("spreads")) {
     for (const auto& [name, factor] : spreads->map(framework_names()).entries())
       term.spreads[name] = factor.number(0.01, 100);
+  }
+  if (const auto given = map.maybe("measured")) {
+    const YamlMap measured = given->map({"drift", "level", "own"});
+    term.measured = {measured.at("drift").number(0, 10), measured.at("level").number(0, 10),
+                     measured.at("own").number(0, 10)};
   }
   return term;
 }
@@ -143,25 +148,28 @@ const PointErrors& nearest(const std::vector<PointErrors>& calibrated, int devic
 
 }  // namespace
 
-void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
-                     Simulations& all) {
+std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std::vector<std::size_t>& points,
+                                             Library& library) {
   const Discrepancy term = shipped_discrepancy(library);
   const auto calibrated = calibrated_errors(scenario, term, library);
-  all.log_errors.assign(scenario.points.size(), {});
+  std::vector<std::vector<double>> all;
   for (const std::size_t point : points) {
     auto [devices, errors] = errors_at(scenario, scenario.points[point], term, library);
     if (!calibrated.empty()) {
       const auto& taken_off = nearest(calibrated, devices).errors;
       for (std::size_t k = 0; k < errors.size(); ++k) errors[k] -= taken_off[k];
     }
-    all.log_errors[point] = std::move(errors);
+    all.push_back(std::move(errors));
   }
+  return all;
 }
 
-namespace {
-
-/// The relation of a column to the time of a step.
-enum class StepRelation { none, time, rate, ratio_of_rates };
+void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
+                     Simulations& all) {
+  auto errors = term_errors(scenario, points, library);
+  all.log_errors.assign(scenario.points.size(), {});
+  for (std::size_t i = 0; i < points.size(); ++i) all.log_errors[points[i]] = std::move(errors[i]);
+}
 
 StepRelation relation_to_step(const std::string& column) {
   static constexpr std::array kTimes{"step_seconds",
@@ -190,10 +198,14 @@ StepRelation relation_to_step(const std::string& column) {
   return column == "speedup" || column == "efficiency" ? StepRelation::ratio_of_rates : StepRelation::none;
 }
 
+namespace {
+
 /// The samples of the term at a point in one draw. They make no step shorter than its own computation, and
 /// let no point scale better than ideally from the point at which its speed-up starts.
-std::vector<double> bounded_errors(const Simulations& all, const std::vector<Row>& rows, std::size_t point) {
+std::vector<double> bounded_errors(const Simulations& all, std::size_t draw, std::size_t point) {
+  const std::vector<Row>& rows = all.rows[draw];
   std::vector<double> errors = all.log_errors[point];
+  for (double& one : errors) one += all.shifts.empty() ? 0 : all.shifts[draw][point];
   const auto step = rows[point].number("step_seconds"), compute = rows[point].number("compute_seconds");
   if (step && compute && *step > 0 && *compute > 0) {
     const double least = std::min(0.0, std::log(*compute / *step));
@@ -203,7 +215,7 @@ std::vector<double> bounded_errors(const Simulations& all, const std::vector<Row
   const auto efficiency = rows[point].number("efficiency");
   if (base == all.scaling_base.end() || base->second == point || !efficiency || *efficiency <= 0)
     return errors;
-  const auto of_base = bounded_errors(all, rows, base->second);
+  const auto of_base = bounded_errors(all, draw, base->second);
   const double ideal = std::min(0.0, std::log(*efficiency));
   for (std::size_t k = 0; k < errors.size(); ++k) errors[k] = std::max(errors[k], of_base[k] + ideal);
   return errors;
@@ -211,18 +223,18 @@ std::vector<double> bounded_errors(const Simulations& all, const std::vector<Row
 
 /// The logarithm of the factor on a column in one draw, by sample; empty if the column does not depend
 /// on the time of a step.
-std::vector<double> log_factors(const Simulations& all, const std::vector<Row>& rows, std::size_t point,
+std::vector<double> log_factors(const Simulations& all, std::size_t draw, std::size_t point,
                                 const std::string& column) {
   const StepRelation relation = relation_to_step(column);
   if (relation == StepRelation::none || all.log_errors.empty()) return {};
-  std::vector<double> factors = bounded_errors(all, rows, point);
+  std::vector<double> factors = bounded_errors(all, draw, point);
   if (relation != StepRelation::time) {
     for (double& one : factors) one = -one;
   }
   if (relation == StepRelation::ratio_of_rates) {
     const auto base = all.scaling_base.find(point);
     if (base == all.scaling_base.end()) return {};
-    const auto errors = bounded_errors(all, rows, base->second);
+    const auto errors = bounded_errors(all, draw, base->second);
     for (std::size_t k = 0; k < factors.size(); ++k) factors[k] += errors[k];
   }
   return factors;
@@ -231,18 +243,17 @@ std::vector<double> log_factors(const Simulations& all, const std::vector<Row>& 
 }  // namespace
 
 bool has_discrepancy(const Simulations& all, std::size_t point, const std::string& column) {
-  return std::ranges::any_of(log_factors(all, all.rows.front(), point, column),
-                             [](double one) { return one != 0; });
+  return std::ranges::any_of(log_factors(all, 0, point, column), [](double one) { return one != 0; });
 }
 
 std::vector<double> predictive_values(const Simulations& all, std::size_t point, const std::string& column) {
   if (all.log_errors.empty() || relation_to_step(column) == StepRelation::none)
     return over_draws(all, point, column);
   std::vector<double> values;
-  for (const auto& rows : all.rows) {
-    const auto value = rows[point].number(column);
+  for (std::size_t draw = 0; draw < all.rows.size(); ++draw) {
+    const auto value = all.rows[draw][point].number(column);
     if (!value) continue;
-    for (const double factor : log_factors(all, rows, point, column))
+    for (const double factor : log_factors(all, draw, point, column))
       values.push_back(*value * std::exp(factor));
   }
   return values;

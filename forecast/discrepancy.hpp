@@ -4,10 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "forecast/forecast.hpp"
+#include "forecast/simulations.hpp"
 #include "scenarios/experiment/experiment.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
+
+/// The error of the model where measurements of other points are known (forecast/posterior.hpp).
+struct MeasuredConstants {
+  double drift = 1;  ///< factor on the median of the term
+  double level = 0;  ///< standard deviation of an error that all points have in common, a logarithm
+  double own = 0;    ///< likewise of an error of one point alone
+};
 
 /// The error of the model itself: the distribution of log(measured step / forecast step), by class of
 /// traffic. Each list has a quantile for each probability. Fitted by tools/documents.py on published
@@ -20,6 +28,7 @@ struct Discrepancy {
   std::vector<double> between_servers_slow_messages;
   /// By framework: factor on the distance of inside_server from its median. Others have 1.
   std::map<std::string, double> spreads;
+  MeasuredConstants measured = {};
 };
 
 /// Reads the content of such a file. @throws InputError
@@ -51,11 +60,19 @@ constexpr int kDiscrepancySamples = 256;
 /// log2(servers). (u_k, v_k) are the points of Hammersley's sequence. All zero for one device.
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread);
 
-/// Sets Simulations::log_errors of the chosen points. The error of a figure that `calibrate:` feeds in is
-/// taken off, draw by draw: of several such figures, that with the most devices which the point also has, or
+/// The samples of the term at each of these points. The error of a figure that `calibrate:` feeds in is taken
+/// off, sample by sample: of several such figures, that with the most devices which the point also has, or
 /// else the first.
+std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std::vector<std::size_t>& points,
+                                             Library& library);
+
+/// Sets Simulations::log_errors of the chosen points to those of term_errors.
 void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                      Simulations& all);
+
+/// The relation of a column to the time of a step.
+enum class StepRelation { none, time, rate, ratio_of_rates };
+StepRelation relation_to_step(const std::string& column);
 
 /// The values of a column at one point: those of over_draws, each combined with every sample of the term.
 /// No step becomes shorter than its compute_seconds, and no point scales better than ideally.

@@ -7,11 +7,13 @@
 #include <boost/random/sobol.hpp>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 
 #include "core/error.hpp"
 #include "forecast/fit_calibration.hpp"
+#include "forecast/posterior.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "report/results/results.hpp"
 #include "sim/simgrid/simgrid_flows.hpp"
@@ -36,21 +38,25 @@ std::string name_of(const Scenario& scenario, const Job& job) {
   return fmt::format("{} | draw {} | {}", scenario.points[job.point].name, job.draw, variant(job));
 }
 
-std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options, std::size_t draws) {
+std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options,
+                         const std::vector<std::size_t>& draws) {
+  const std::size_t first = draws.front();
   std::vector<Job> jobs;
   for (const std::size_t point : options.points) {
-    if (!options.failed.contains(point)) jobs.push_back({point, 0});
+    if (!options.failed.contains(point)) jobs.push_back({point, first});
   }
   for (const std::size_t point : options.points) {
     if (!options.what_if || options.failed.contains(point)) continue;
-    for (const Doubled resource : kDoubled) jobs.push_back({point, 0, resource});
+    for (const Doubled resource : kDoubled) jobs.push_back({point, first, resource});
     for (const Without what : kLeftOut) {
-      if (may_change(scenario, what)) jobs.push_back({point, 0, Doubled::none, what});
+      if (may_change(scenario, what)) jobs.push_back({point, first, Doubled::none, what});
     }
   }
   // Most sweeps name the largest point last. It comes first here, so that no process idles for long at the
   // end.
-  for (std::size_t draw = 1; draw < draws; ++draw) {
+  const std::set<std::size_t> others(draws.begin(), draws.end());
+  for (const std::size_t draw : others) {
+    if (draw == first) continue;
     for (auto point = options.points.rbegin(); point != options.points.rend(); ++point) {
       if (!options.failed.contains(*point)) jobs.push_back({*point, draw});
     }
@@ -91,8 +97,8 @@ std::vector<Row> rows_of(const std::string& text) {
 }
 
 /// Why a point fails: the reason of the first of its simulations that failed, in the order of jobs_of.
-std::string reason_of(const Job& job, const std::string& text) {
-  return job.draw > 0 ? fmt::format("draw {} of the assumptions: {}", job.draw, text) : text;
+std::string reason_of(const Job& job, std::size_t reference, const std::string& text) {
+  return job.draw != reference ? fmt::format("draw {} of the assumptions: {}", job.draw, text) : text;
 }
 
 /// A list of points for a message: at most five names.
@@ -117,28 +123,86 @@ class Forecaster {
 
   Simulations run() {
     const auto draws = static_cast<std::size_t>(draw_count(scenario_, options_.draws));
-    for (std::size_t draw = 0; draw < draws; ++draw) {
-      all_.inputs.push_back(low_discrepancy(draw, scenario_.assumptions.size()));
-    }
-    all_.rows.assign(draws, std::vector<Row>(scenario_.points.size()));
     all_.doubled.resize(scenario_.points.size());
     all_.without.resize(scenario_.points.size());
-    calibrate(draws);
-    jobs_ = jobs_of(scenario_, options_, draws);
-    simulate_all();
+    for (std::size_t draw = 0; draw < draws; ++draw)
+      all_.inputs.push_back(low_discrepancy(draw, scenario_.assumptions.size()));
+    calibrate_new_draws();
+    std::vector<std::size_t> chosen(draws);
+    std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+    if (!scenario_.measurements.empty()) chosen = learned(draws);
+    first_draw_ = chosen.front();
+    simulate_jobs(jobs_of(scenario_, options_, chosen));
+    if (!scenario_.measurements.empty()) keep(chosen);
     journal_.flush();
     drop_failed_points();
     return std::move(all_);
   }
 
  private:
-  void calibrate(std::size_t draws) {
-    all_.calibrated.assign(draws, {});
-    all_.reached.assign(draws, {});
+  /// The draws that the measurements leave. The first of them is their mean.
+  std::vector<std::size_t> learned(std::size_t draws) {
+    if (draws == 1) return {0};
+    Library own;  // for the experiments of measured points where nothing may be simulated
+    Library& library = library_ != nullptr ? *library_ : own;
+    const ErrorModel model = error_model(scenario_, library, options_.discrepancy);
+    std::vector<std::vector<double>> cubes;
+    for (std::size_t draw = draws; draw < 2 * draws; ++draw)
+      cubes.push_back(low_discrepancy(draw, scenario_.assumptions.size()));
+    return learned_draws(scenario_, model, cubes, all_, [this] { simulate_measured(); });
+  }
+
+  /// Simulates the measured points in the draws that are new.
+  void simulate_measured() {
+    calibrate_new_draws();
+    std::set<std::size_t> points;
+    for (const Measurement& one : scenario_.measurements)
+      points.insert(matching_point(scenario_, one.point).value());
+    std::vector<Job> jobs;
+    for (std::size_t draw = simulated_draws_; draw < all_.inputs.size(); ++draw) {
+      for (const std::size_t point : points) jobs.push_back({point, draw});
+    }
+    simulated_draws_ = all_.inputs.size();
+    simulate_jobs(std::move(jobs));
+    for (const std::size_t point : points) {
+      const auto failed = all_.failed.find(point);
+      if (failed == all_.failed.end()) continue;
+      throw InputError(fmt::format("measured: {} fails: {}", scenario_.points[point].name, failed->second));
+    }
+  }
+
+  /// Simulates the jobs whose rows are not known yet.
+  void simulate_jobs(std::vector<Job> jobs) {
+    std::erase_if(jobs, [this](const Job& job) {
+      return is_forecast(job) && !all_.rows[job.draw][job.point].cells.empty();
+    });
+    jobs_ = std::move(jobs);
+    failed_jobs_.clear();
+    simulate_all();
+  }
+
+  /// Puts these draws in the place of all.
+  void keep(const std::vector<std::size_t>& chosen) {
+    const auto only = [&](auto& list) {
+      std::decay_t<decltype(list)> kept;
+      for (const std::size_t draw : chosen) kept.push_back(list[draw]);
+      list = std::move(kept);
+    };
+    only(all_.inputs);
+    only(all_.calibrated);
+    only(all_.reached);
+    only(all_.rows);
+  }
+
+  void calibrate_new_draws() {
+    const std::size_t first = all_.rows.size(), draws = all_.inputs.size();
+    all_.rows.resize(draws, std::vector<Row>(scenario_.points.size()));
+    all_.calibrated.resize(draws);
+    all_.reached.resize(draws);
     if (scenario_.calibrations.empty()) return;
     std::vector<Task> tasks;
     std::vector<std::size_t> missing;
-    for (std::size_t draw = 0; draw < draws; ++draw) {
+    for (std::size_t draw = first; draw < draws; ++draw) {
       const auto found = known_.find(calibration_name(draw));
       if (found != known_.end()) {
         store_calibration(draw, found->second);
@@ -201,9 +265,13 @@ class Forecaster {
     std::vector<std::size_t> missing;
     for (std::size_t job = 0; job < jobs_.size(); ++job) {
       const auto found = known_.find(name_of(scenario_, jobs_[job]));
-      found == known_.end() ? missing.push_back(job) : note_result(job, std::move(found->second));
+      if (found == known_.end()) {
+        missing.push_back(job);
+        continue;
+      }
+      note_result(job, std::move(found->second));
+      known_.erase(found);
     }
-    known_.clear();
     if (library_ == nullptr) return refuse_missing(missing);
     const auto progress = progress_of(missing.size(), "simulations");
     const auto groups = groups_of(missing);
@@ -266,10 +334,10 @@ class Forecaster {
       const auto [known, is_new] = failed_jobs_.emplace(job.point, number);
       if (!is_new && known->second < number) return;
       known->second = number;
-      all_.failed[job.point] = reason_of(job, failure);
+      all_.failed[job.point] = reason_of(job, first_draw_, failure);
       return;
     }
-    if (options_.inspect && job.draw == 0 && is_forecast(job)) options_.inspect(job.point, row);
+    if (options_.inspect && job.draw == first_draw_ && is_forecast(job)) options_.inspect(job.point, row);
     store(all_, job, std::move(row));
   }
 
@@ -293,6 +361,8 @@ class Forecaster {
   Journal known_;  ///< rows of an earlier run or of shards
   JournalWriter journal_;
   std::vector<Job> jobs_;
+  std::size_t simulated_draws_ = 0;  ///< draws that are simulated at the measured points
+  std::size_t first_draw_ = 0;       ///< the draw of jobs with doubled resources and without noise
   std::map<std::size_t, std::size_t> failed_jobs_;  ///< by point: its first failed job
   std::optional<TaskResult> first_failure_;
   std::size_t first_failed_job_ = 0;
@@ -302,14 +372,6 @@ class Forecaster {
 };
 
 }  // namespace
-
-std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column) {
-  std::vector<double> values;
-  for (const auto& rows : all.rows) {
-    if (const auto value = rows[point].number(column)) values.push_back(*value);
-  }
-  return values;
-}
 
 int draw_count(const Scenario& scenario, int asked) {
   constexpr int kFewest = 16, kMost = 32, kEachAssumption = 4;

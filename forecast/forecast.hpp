@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "forecast/journal.hpp"
-#include "forecast/simulate_point.hpp"
+#include "forecast/simulations.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
@@ -18,6 +18,7 @@ namespace stepcast {
 struct RunOptions {
   std::vector<std::string> scenarios;
   std::vector<std::string> settings;  ///< overrides of the form KEY=VALUE
+  std::string measured;               ///< CSV file of measurements; empty: none
   std::string output;                 ///< folder; empty: results/NAME
   int processes = 0;                  ///< 0: one per core
   int draws = 0;                      ///< 0: as many as the scenario needs
@@ -29,6 +30,7 @@ struct RunOptions {
   std::string timeline;            ///< name of the point whose timeline is written
   std::string timeline_ranks;      ///< its ranks; empty: a few
   bool timeline_per_rank = false;  ///< a file per rank instead of one for all
+  double least_gain = 1.5;         ///< of a doubling of the workers that is worth it
   bool resume = false, dry_run = false;
   bool results_only = false;  ///< no plots, and no simulations with doubled resources or without noise
 };
@@ -40,31 +42,13 @@ struct ForecastOptions {
   std::map<std::size_t, std::string> failed = {};  ///< points that cannot be built, with the reason
   /// File of finished simulations, one per line; existing ones are not repeated.
   std::filesystem::path journal;
-  bool part = false;      ///< the points are a shard's: all of them may fail
-  bool what_if = true;    ///< also simulate with doubled resources and without noise (extra_simulations)
-  bool progress = false;  ///< show progress on standard error
+  bool part = false;         ///< the points are a shard's: all of them may fail
+  bool what_if = true;       ///< also simulate with doubled resources and without noise (extra_simulations)
+  bool discrepancy = false;  ///< errors of the model itself may explain differences to measurements
+  bool progress = false;     ///< show progress on standard error
   /// Called with each point's row of the first draw as soon as the row is known. An exception ends the
   /// forecast.
   std::function<void(std::size_t point, const Row& row)> inspect = {};
-};
-
-/// The rows of all simulations of a scenario. The rows of points that are not simulated are empty.
-struct Simulations {
-  /// [draw][assumption], in [0, 1); one draw if there are no assumptions.
-  std::vector<std::vector<double>> inputs;
-  std::vector<std::vector<double>> calibrated;  ///< [draw][calibration]: the calibrated value
-  /// [draw][calibration]: the column's value with the calibrated input.
-  std::vector<std::vector<double>> reached;
-  std::vector<std::vector<Row>> rows;  ///< [draw][point]
-  /// [point], with all assumptions in the middle of their ranges.
-  std::vector<std::map<Doubled, Row>> doubled;
-  std::vector<std::map<Without, Row>> without;  ///< [point], likewise; only kinds of noise that the point has
-  /// [point][sample]: log(measured step / forecast step), the error of the model itself; empty without the
-  /// discrepancy term (forecast/discrepancy.hpp).
-  std::vector<std::vector<double>> log_errors;
-  std::map<std::size_t, std::size_t> scaling_base;  ///< by point: the point that its speed-up starts from
-  /// By point: why at least one of its simulations failed. Such a point has no row in any draw.
-  std::map<std::size_t, std::string> failed;
 };
 
 /// The number of draws of a scenario's assumptions: `asked`, or if that is 0 as many as its intervals and the
@@ -84,9 +68,6 @@ int extra_simulations(const Scenario& scenario);
 /// @throws InputError, LimitError, std::runtime_error  the failure of the first point if every point fails
 Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options);
 
-/// The values of a column at one point, by draw.
-std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column);
-
 /// The same simulations from the journals of all shards; nothing is simulated.
 /// @throws InputError if simulations are missing, with the names of their points
 Simulations collected(const Scenario& scenario, Journal journal, const ForecastOptions& options);
@@ -103,9 +84,10 @@ struct Job {
 /// The name of a simulation in the journal.
 std::string name_of(const Scenario& scenario, const Job& job);
 
-/// All points in the first draw, so that mistakes in a scenario surface early; with `what_if` then each point
-/// with each resource doubled and without its noise; then all points in all other draws.
-std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options, std::size_t draws);
+/// All points in the first of these draws, so that mistakes in a scenario surface early; with `what_if` then
+/// each point with each resource doubled and without its noise; then all points in all other draws.
+std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options,
+                         const std::vector<std::size_t>& draws);
 
 /// True if the simulation changes neither resources nor noise.
 bool is_forecast(const Job& job);

@@ -14,24 +14,9 @@
 namespace stepcast {
 namespace {
 
-/// The point that sets all of these values, if there is one.
-std::optional<std::size_t> point_with(const Scenario& scenario, const std::vector<Assignment>& values) {
-  const auto sets = [](const Point& point, const Assignment& one) {
-    return std::any_of(point.values.begin(), point.values.end(),
-                       [&](const Assignment& other) { return point_name({other}) == point_name({one}); });
-  };
-  for (std::size_t i = 0; i < scenario.points.size(); ++i) {
-    if (std::all_of(values.begin(), values.end(),
-                    [&](const auto& one) { return sets(scenario.points[i], one); })) {
-      return i;
-    }
-  }
-  return std::nullopt;
-}
-
-/// The same point. Throws InputError if there is none.
+/// The point that sets all of these values. Throws InputError if there is none.
 std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& values) {
-  if (const auto point = point_with(scenario, values)) return *point;
+  if (const auto point = matching_point(scenario, values)) return *point;
   const std::string place = values.empty() ? scenario.file.string() : to_string(values.front().value.place);
   throw InputError(fmt::format("{}: published: the sweep has no point with {}", place, point_name(values)));
 }
@@ -89,6 +74,15 @@ PublishedKind kind_of(const std::string& word) {
   return word == "bound" ? PublishedKind::bound : PublishedKind::trend;
 }
 
+/// True if the figure was given as a measurement of its point.
+bool is_measured(const Scenario& scenario, const Published& published) {
+  return published.kind == "predicted" && published.over.empty() &&
+         std::ranges::any_of(scenario.measurements, [&](const Measurement& one) {
+           return one.column == published.column &&
+                  matching_point(scenario, one.point) == matching_point(scenario, published.point);
+         });
+}
+
 PublishedRow row_of(const Scenario& scenario, const Published& published, const Simulations& all) {
   const std::size_t point = find_point(scenario, published.point);
   const std::size_t over = published.over.empty() ? point : find_point(scenario, published.over);
@@ -97,7 +91,7 @@ PublishedRow row_of(const Scenario& scenario, const Published& published, const 
   figure.point =
       scenario.points[point].name + (published.over.empty() ? "" : " / " + scenario.points[over].name);
   figure.column = published.column;
-  figure.kind = kind_of(published.kind);
+  figure.kind = is_measured(scenario, published) ? PublishedKind::fitted : kind_of(published.kind);
   figure.tolerance = published.tolerance;
   figure.source = published.source;
   figure.counted = published.counted;
@@ -146,8 +140,8 @@ std::vector<std::string> leave_out_lost_figures(Scenario& scenario) {
   std::vector<std::string> lines;
   if (!scenario.sweep_replaced) return lines;
   std::erase_if(scenario.published, [&](const Published& one) {
-    const bool point = point_with(scenario, one.point).has_value();
-    if (point && (one.over.empty() || point_with(scenario, one.over))) return false;
+    const bool point = matching_point(scenario, one.point).has_value();
+    if (point && (one.over.empty() || matching_point(scenario, one.over))) return false;
     lines.push_back(fmt::format("not compared: {} at {}: --set has removed this point from the sweep",
                                 one.column, point_name(point ? one.over : one.point)));
     return true;

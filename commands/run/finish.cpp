@@ -6,10 +6,12 @@
 #include <numeric>
 #include <set>
 
+#include "commands/run/choices.hpp"
 #include "core/error.hpp"
 #include "core/os/process.hpp"
 #include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
+#include "forecast/posterior.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 
@@ -100,10 +102,12 @@ CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::si
 
 namespace {
 
-Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& points, const Simulations& all) {
+Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& points, const Simulations& all,
+                   double least_gain) {
   const auto simulated = simulated_points(points, all);
   Outputs outputs;
   outputs.results = summarized_results(scenario, points, all);
+  add_choices(scenario, points, all, outputs.results);
   outputs.published = compared_with_published(scenario, simulated, all);
   const ReportedFigure reported = reported_figure(scenario, simulated, outputs.published);
   outputs.sensitive_point = scenario.points[reported.point].name;
@@ -111,6 +115,8 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   outputs.sensitive_column = reported.column;
   outputs.sensitivity = variance_shares(scenario, all, reported);
   outputs.unmoving = unmoving_assumptions(scenario, all, simulated);
+  const auto workers = worthy_workers(scenario, simulated, all, least_gain);
+  if (workers && workers->low < workers->largest) outputs.worthy = to_string(*workers, least_gain);
   return outputs;
 }
 
@@ -143,8 +149,11 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   const Scenario& scenario = run.prepared.scenario;
   const auto points = all_points(scenario);
   add_scaling(scenario, points, all);
-  if (run.prepared.has_discrepancy) add_discrepancy(scenario, simulated_points(points, all), library, all);
-  const Outputs outputs = outputs_of(scenario, points, all);
+  if (run.prepared.has_discrepancy) {
+    add_discrepancy(scenario, simulated_points(points, all), library, all);
+    if (!scenario.measurements.empty()) learn_errors(scenario, simulated_points(points, all), library, all);
+  }
+  const Outputs outputs = outputs_of(scenario, points, all, run.least_gain);
   run.manifest.fidelities = fidelities_of(outputs.results);
   DrawnPlots drawn = write_outputs(run.folder, outputs, run.manifest, run.plots);
   drawn.missing.attempt(run.folder, "report.html", [&](const std::filesystem::path&) {

@@ -38,6 +38,7 @@ struct Outputs {
   std::vector<Sensitivity> sensitivity;
   std::string sensitive_point, sensitive_column;  ///< the figure whose sensitivity is given
   std::vector<std::string> unmoving;              ///< assumptions that move nothing
+  std::string worthy;                             ///< how many workers are worth it, a sentence; may be empty
 };
 
 /// Writes results.csv, results.jsonl and manifest.json; published.csv and sensitivity.csv if they have rows;
@@ -102,6 +103,7 @@ struct FinishedRun {
   std::filesystem::path folder;
   std::vector<std::string> settings;  ///< `--set`
   bool plots = true;
+  double least_gain = 1.5;  ///< of a doubling of the workers that is worth it
 };
 
 /// Published figures and missing files, which the caller reports after a finished run.

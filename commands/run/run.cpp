@@ -16,6 +16,7 @@
 #include "core/text.hpp"
 #include "forecast/default_ranges.hpp"
 #include "forecast/forecast.hpp"
+#include "forecast/measured/measurements.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/results/published.hpp"
 #include "report/text/display_text.hpp"
@@ -53,6 +54,12 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
           "standard input (-) is not valid with --shard or --slurm, which read the scenario again; give a "
           "file");
     scenarios.push_back(read_scenario(file, settings));
+    Scenario& read = scenarios.back();
+    if (!options.measured.empty()) {
+      const auto measured = read_measurements(options.measured, read);
+      read.measurements.insert(read.measurements.end(), measured.begin(), measured.end());
+    }
+    read = with_measured_points(std::move(read));
     const auto [other, is_new] = files.emplace(scenarios.back().name, file);
     if (!is_new)
       throw InputError(
@@ -154,7 +161,6 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   const FolderLock lock(folder);
   Manifest manifest = manifest_of(scenario, library, options.settings);
   manifest.seed = run.checked.largest.seed;
-
   const ForecastOptions wanted{
       .processes = options.processes,
       .draws = run.prepared.draws,
@@ -163,6 +169,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
       .journal = journal_of(folder, manifest, options),
       .part = part,
       .what_if = !options.results_only,
+      .discrepancy = run.prepared.has_discrepancy,
       .progress = true,
       .inspect = inspect,
   };
@@ -174,8 +181,8 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   if (part) {
     end_shard(scenario, all, run.points.size(), options);
   } else {
-    const FinishedRun whole{run.prepared, run.checked,      manifest,
-                            folder,       options.settings, !options.results_only};
+    const FinishedRun whole{run.prepared,     run.checked,           manifest,          folder,
+                            options.settings, !options.results_only, options.least_gain};
     const FinishedOutputs finished =
         resumable(kept_in(wanted.journal), [&] { return finish_run(whole, library, std::move(all)); });
     done.published.insert(done.published.end(), finished.published.begin(), finished.published.end());
@@ -224,13 +231,25 @@ void add_inputs(const Command& command, RunOptions& options) {
 }
 
 void add_parts_and_limits(const Command& command, RunOptions& options) {
+  command
+      .add_option("--least-gain", options.least_gain,
+                  "A doubling of the workers is worth it if it gives this many times the samples per second "
+                  "or more. Default: 1.5.")
+      .range(1.0, 2.0);
+  const Option measured =
+      command
+          .add_option("--measured", options.measured,
+                      "Learn from the measured runs of this CSV file, whose columns are as in results.csv. "
+                      "With --shard or --slurm, put them into the scenario (key measured).")
+          .type_name("RUNS.csv");
   const Option shard =
       command
           .add_option(
               "--shard", options.shard_text,
               "Simulate only part i of N of the points, counted from 0, such as 0/4; the command merge "
               "puts the parts together. Default: all points.")
-          .type_name("i/N");
+          .type_name("i/N")
+          .excludes(measured);
   command
       .add_option(
           "--slurm", options.slurm,
@@ -238,7 +257,8 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
           "of work, and a job that merges the parts. With --dry-run, only write the scripts.")
       .type_name("N")
       .range(1, 100000)
-      .excludes(shard);
+      .excludes(shard)
+      .excludes(measured);
   add_memory_limit(command, options.memory_limit, "Refuse to start");
   add_time_limit(command, options.time_limit, "Refuse to start if the simulations of the largest point");
 }

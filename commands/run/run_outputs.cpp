@@ -5,11 +5,13 @@
 
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
+#include "commands/run/choices.hpp"
 #include "commands/run/finish.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
+#include "forecast/measured/measured_lines.hpp"
 #include "report/page/page.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/manifest.hpp"
@@ -55,6 +57,7 @@ std::filesystem::path journal_of(const std::filesystem::path& folder, const Mani
                                  const RunOptions& options) {
   std::vector<std::string> texts = options.settings;
   texts.push_back(std::to_string(options.draws));
+  if (!options.measured.empty()) texts.push_back(read_file(options.measured));
   const auto journal = folder / "simulations.jsonl";
   const auto fingerprint_file = folder / "simulations.sha256";
   const std::string fingerprint = fingerprint_of(manifest.inputs, texts);
@@ -151,6 +154,7 @@ void print_assumptions(const Outputs& outputs, const Simulations& all, const Sce
       fmt::print("  the expected figure is not reached in {} of {} draws of the assumptions\n", missed,
                  all.reached.size());
   }
+  for (const std::string& line : measured_lines(scenario, all)) fmt::print("{}\n", line);
   for (const std::string& key : outputs.unmoving)
     fmt::print("note: assumed {}: its range moves the step time at no point\n", key);
   if (outputs.sensitivity.empty()) return;
@@ -223,6 +227,8 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
                largest.learning ? "; stepcast learn trains the points of this scenario" : "");
   const Answer answer = answer_of(shown, scenario.sweep_keys);
   fmt::print("\n{}\n{}\n", answer.scaling, answer.change);
+  for (const std::string& line : equal_choices(shown)) fmt::print("{}\n", line);
+  if (!outputs.worthy.empty()) fmt::print("{}\n", outputs.worthy);
   print_rough_points(shown);
 }
 

@@ -13,6 +13,7 @@
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
 #include "core/os/process.hpp"
+#include "forecast/measured/measurements.hpp"
 #include "scenarios/reader/library.hpp"
 
 namespace stepcast {
@@ -99,7 +100,8 @@ void merge(const MergeOptions& options) {
   const std::vector<ShardRun> shards = read_shards(options.folders);
   const ShardRun& first = shards.front();
   const std::vector<Assignment> settings = parse_assignments(first.settings);
-  Scenario scenario = read_scenario(options.scenario.empty() ? first.scenario : options.scenario, settings);
+  Scenario scenario = with_measured_points(
+      read_scenario(options.scenario.empty() ? first.scenario : options.scenario, settings));
   const fs::path folder = results_folder(options.output, scenario.name);
   check_output(folder, shards);
   for (const std::string& line : leave_out_lost_figures(scenario)) fmt::print("{}\n", line);
@@ -118,6 +120,7 @@ void merge(const MergeOptions& options) {
       .failed = checked.failed,
       .journal = {},
       .what_if = !first.results_only,
+      .discrepancy = prepared.has_discrepancy,
       .inspect = published_check(scenario),
   };
   Simulations all = collected(prepared.scenario, merged_journals(journals), wanted);

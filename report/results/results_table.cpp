@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -58,6 +59,8 @@ const std::vector<ShownColumn>& default_columns() {
       {"mfu", "MFU", Show::percent},
       {"speedup", "speed-up", Show::ratio},
       {"efficiency", "efficiency", Show::percent},
+      {"best_probability", "best with", Show::percent},
+      {"ratio_to_best", "of the best", Show::percent},
       {"memory_bytes", "memory", Show::bytes},
       {"fits", "fits", Show::yes_no},
       {"training_hours", "training", Show::hours},
@@ -129,7 +132,7 @@ constexpr int kWidestBottleneck = 56;  // [characters] of the last column, which
 
 /// The columns that are printed with their interval. More would make the table too wide; results.csv has all
 /// of them.
-constexpr std::string_view kWithInterval = "step_seconds";
+constexpr std::array<std::string_view, 2> kWithInterval{"step_seconds", "ratio_to_best"};
 
 struct ColumnScale {
   std::string unit;
@@ -211,7 +214,7 @@ std::string cell_of(const Cell& cell, const Row& row, const ShownColumn& shown, 
   const auto text = [&](double x) { return fixed(x / scale.factor, scale.decimals); };
   const auto low = row.number(shown.column + "_low");
   const auto high = row.number(shown.column + "_high");
-  return low && high && shown.column == kWithInterval
+  return low && high && std::ranges::find(kWithInterval, shown.column) != kWithInterval.end()
              ? fmt::format("{} [{} .. {}]", text(*value), text(*low), text(*high))
              : text(*value);
 }

@@ -229,6 +229,19 @@ const Keys& calibrate_keys() {
   return keys;
 }
 
+const Keys& measured_keys() {
+  static const Keys keys{
+      {"point", kPoint, "", "required",
+       "the point that was measured; it is added to the sweep if that has no such point"},
+      {"column", "text", "", "required",
+       "a column of `results.csv` that is computed from one point alone, so not `speedup` or `efficiency`"},
+      {"value", "value", "", "required",
+       "the measurement, a number with or without unit; a plain number is in the column's unit"},
+      {"spread", "number", "0 to 1", "0.005", "standard deviation of the value, relative to it"},
+      {"source", "text", "", "none", "origin of the measurement"}};
+  return keys;
+}
+
 const Keys& published_keys() {
   static const Keys keys{
       {"point", kPoint, "", "required", "the first point of the sweep that has all of these values"},
@@ -261,6 +274,7 @@ const Keys& whole_scenario_keys() {
       {"assumed", "list of mappings", "", "none", "ranges of inputs that are not known", assumed_keys},
       {"calibrate", "list of mappings", "", "none", "inputs that are fitted to a published figure",
        calibrate_keys},
+      {"measured", "list of mappings", "", "none", "measurements from which forecasts learn", measured_keys},
       {"published", "list of mappings", "", "none", "published figures to compare with", published_keys},
       {"framework", "name", "mxnet, oneflow, paddlepaddle, pytorch, tensorflow",
        "that of the stack in `strategy.like`",

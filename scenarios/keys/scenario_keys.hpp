@@ -29,6 +29,7 @@ const Keys& factors_keys();
 const Keys& range_keys();  ///< of a swept key whose values are counted up
 const Keys& assumed_keys();
 const Keys& calibrate_keys();
+const Keys& measured_keys();
 const Keys& published_keys();
 
 // Keys of a whole training (docs/reference/faults.md and campaigns.md).

@@ -183,6 +183,19 @@ CalibrationTarget read_calibration_target(const YamlValue& value) {
   return target;
 }
 
+Measurement read_measurement(const YamlValue& value) {
+  const YamlMap map = read_map(value, measured_keys());
+  Measurement measured;
+  measured.point = read_point(map.at("point", "the values of one point"));
+  measured.column = map.at("column", "a column of results.csv").text();
+  const YamlValue figure = map.at("value", "the measurement");
+  measured.value = figure_of(figure, measured.column, false);
+  if (measured.value <= 0) figure.expected("a value above 0");
+  if (const auto spread = map.maybe("spread")) measured.spread = spread->number(0, 1);
+  if (const auto source = map.maybe("source")) measured.source = source->text();
+  return measured;
+}
+
 Published read_published(const YamlValue& value) {
   const YamlMap map = read_map(value, published_keys());
   Published published;

@@ -37,6 +37,16 @@ struct CalibrationTarget {
   std::string source;
 };
 
+/// A measured figure of a point, from which the forecasts of all points learn.
+struct Measurement {
+  std::vector<Assignment> point;
+  std::string column;
+  double value = 0;
+  double spread =
+      0;  ///< standard deviation, relative to the value; 0: as runs repeat (forecast/posterior.hpp)
+  std::string source = {};
+};
+
 /// A published figure of a point, or the published ratio of two points.
 struct Published {
   std::vector<Assignment> point;
@@ -54,9 +64,10 @@ struct Published {
 /// Greatest number of settings, of assumptions, of calibrations and of published figures in a scenario.
 constexpr std::size_t kMostEntries = 1000;
 
-// Readers of `assumed:`, `calibrate:` and `published:`. All throw InputError.
+// Readers of `assumed:`, `calibrate:`, `measured:` and `published:`. All throw InputError.
 Assumption read_assumption(const YamlValue& value);
 CalibrationTarget read_calibration_target(const YamlValue& value);
+Measurement read_measurement(const YamlValue& value);
 Published read_published(const YamlValue& value);
 
 enum class Null { refused, removes_key };

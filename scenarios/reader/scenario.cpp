@@ -179,6 +179,20 @@ void check_not_swept(const Scenario& scenario) {
 
 }  // namespace
 
+bool sets_all(const Point& point, const std::vector<Assignment>& values) {
+  return std::ranges::all_of(values, [&](const Assignment& one) {
+    return std::ranges::any_of(
+        point.values, [&](const Assignment& other) { return point_name({other}) == point_name({one}); });
+  });
+}
+
+std::optional<std::size_t> matching_point(const Scenario& scenario, const std::vector<Assignment>& values) {
+  for (std::size_t i = 0; i < scenario.points.size(); ++i) {
+    if (sets_all(scenario.points[i], values)) return i;
+  }
+  return std::nullopt;
+}
+
 std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<Assignment>& point,
                                   const std::vector<double>& inputs, const std::vector<double>& calibrated) {
   std::vector<Assignment> values = scenario.settings;
@@ -228,6 +242,7 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assi
   if (scenario.points.empty()) scenario.points.push_back({scenario.name, {}});
   scenario.assumptions = read_list(map, "assumed", read_assumption);
   scenario.calibrations = read_list(map, "calibrate", read_calibration_target);
+  scenario.measurements = read_list(map, "measured", read_measurement);
   scenario.published = read_list(map, "published", read_published);
   if (const auto published = map.maybe("published"); published && scenario.calibrations.empty())
     check_none_is_fitted(*published);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct Scenario {
   bool sweep_replaced = false;  ///< `--set` has changed the sweep
   std::vector<Assumption> assumptions;
   std::vector<CalibrationTarget> calibrations;
+  std::vector<Measurement> measurements;
   std::vector<Published> published;
   Uncertainty uncertainty;
   std::string framework;  ///< one of framework_names; empty: that of the stack in strategy.like, if any
@@ -54,6 +56,12 @@ struct Scenario {
 /// Reads a scenario. `settings` (`--set`) replace its values first.
 /// @throws InputError; LimitError for a sweep of more than 100,000 points
 Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assignment>& settings);
+
+/// True if the point sets all of these values.
+bool sets_all(const Point& point, const std::vector<Assignment>& values);
+
+/// The first point that sets all of these values, if there is one.
+std::optional<std::size_t> matching_point(const Scenario& scenario, const std::vector<Assignment>& values);
 
 /// All values that are set for a point: settings, point, assumptions and calibrated keys.
 /// @param inputs  one draw of the assumptions, each in [0, 1)

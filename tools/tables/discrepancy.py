@@ -20,6 +20,7 @@ PROBABILITIES = [0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 
                  0.95, 0.975, 0.99]
 SAMPLES = 256
 PRIOR_EXPERIMENTS = 1
+MEASURED = {"drift": 0.5, "level": 0.4, "own": 0.02}  # chosen by measured_points.py
 
 
 def inside_weight(devices):
@@ -235,12 +236,13 @@ def text_of(rows):
     lines = ["# What the model itself gets wrong: log(published step / forecast step), fitted by `tools/documents.py discrepancy`, which",
              "# docs/notes/2026-11-discrepancy.md describes. Do not edit: run the tool.",
              "# inside_server: for eight devices of a server. between_servers: for two servers. spreads: factor on the distance of",
-             "# inside_server from its median.",
+             "# inside_server from its median. measured: the error where other points were measured (docs/notes/2026-11-measured-points.md).",
              'source: "open published figures (scenarios/published/figures.csv)"', "figures:"]
     lines += [f"  {name}: {{figures: {len(scored[name])}, experiments: {len({one for one, _ in scored[name]})}}}" for name in CLASSES]
     lines += [f"probabilities: [{', '.join(f'{p:g}' for p in PROBABILITIES)}]", "quantiles:"]
     lines += [f"  {name}: [{', '.join(f'{x:.4f}' for x in term[name])}]" for name in CLASSES]
     lines.append(f"spreads: {{{', '.join(f'{name}: {x:.3f}' for name, x in term['spreads'].items())}}}")
+    lines.append(f"measured: {{{', '.join(f'{name}: {x:g}' for name, x in MEASURED.items())}}}")
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,98 @@
+#include "forecast/measured/measured_lines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/text.hpp"
+#include "forecast/discrepancy.hpp"
+#include "report/statistics/statistics.hpp"
+
+namespace stepcast {
+namespace {
+
+enum class RangeEnd { low, high };
+
+/// What an assumption at an end of its range may mean, by a part of its key.
+struct Doubt {
+  const char* key;
+  RangeEnd end;
+  const char* question;
+};
+
+constexpr std::array<Doubt, 8> kDoubts{{
+    {"network.bandwidth", RangeEnd::low,
+     "the network is slower than its NICs: is GPUDirect on, and are all NICs in use?"},
+    {"link.bandwidth", RangeEnd::low,
+     "links inside a server are slow: do messages between devices pass through host memory?"},
+    {"messages.between_nodes", RangeEnd::high,
+     "messages between servers start late: does RDMA work, or are these sockets?"},
+    {"messages.inside_node", RangeEnd::high,
+     "messages inside a server start late: does peer-to-peer access work?"},
+    {"network.latency", RangeEnd::high,
+     "messages between servers start late: does RDMA work, or are these sockets?"},
+    {"compute_slowdown", RangeEnd::high,
+     "communication takes more of the computation beside it than assumed"},
+    {"noise.sigma", RangeEnd::high, "steps vary more than assumed: does something else run on the devices?"},
+    {"host", RangeEnd::high, "the host is slow: does Python or the data loader share its cores?"},
+}};
+
+std::string question_about(const std::string& key, RangeEnd end) {
+  for (const Doubt& doubt : kDoubts) {
+    if (doubt.end == end && key.find(doubt.key) != std::string::npos) return doubt.question;
+  }
+  return "the range may be too narrow";
+}
+
+std::string value_text(const Assumption& one, double u) {
+  const std::string text = assumed_value(one, u).value.text;
+  const auto number = parse_number(text.substr(0, text.size() - one.unit.size()));
+  return one.choices.empty() && number ? fmt::format("{:.3g}{}", *number, one.unit) : text;
+}
+
+void add_ends(std::vector<std::string>& lines, const Scenario& scenario, const Simulations& all) {
+  constexpr double kQuarter = 0.25, kMost = 0.75;
+  const auto draws = static_cast<double>(all.inputs.size());
+  for (std::size_t i = 0; i < scenario.assumptions.size(); ++i) {
+    const Assumption& one = scenario.assumptions[i];
+    std::vector<double> inputs;
+    for (const auto& draw : all.inputs) inputs.push_back(draw[i]);
+    const auto low =
+        static_cast<double>(std::ranges::count_if(inputs, [](double u) { return u < kQuarter; }));
+    const auto high =
+        static_cast<double>(std::ranges::count_if(inputs, [](double u) { return u >= 1 - kQuarter; }));
+    if (std::max(low, high) < kMost * draws) continue;
+    const RangeEnd end = low > high ? RangeEnd::low : RangeEnd::high;
+    lines.push_back(fmt::format("measured: {} is about {} here, at an end of its range ({}): {}", one.key,
+                                value_text(one, median_of(inputs)), range_text(one),
+                                question_about(one.key, end)));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> measured_lines(const Scenario& scenario, const Simulations& all) {
+  std::vector<std::string> lines;
+  if (scenario.measurements.empty()) return lines;
+  for (const Measurement& one : scenario.measurements) {
+    const std::size_t point = matching_point(scenario, one.point).value();
+    if (all.failed.contains(point)) continue;
+    const double simulated = median_of(over_draws(all, point, one.column));
+    const auto forecast = forecast_interval(predictive_values(all, point, one.column));
+    lines.push_back(
+        fmt::format("measured: {} = {:.4g} at {}; simulated {:.4g}, forecast with the measurements {:.4g} "
+                    "[{:.4g} .. {:.4g}]",
+                    one.column, one.value, scenario.points[point].name, simulated, forecast.median,
+                    forecast.low, forecast.high));
+  }
+  if (all.effective_draws > 0) {
+    lines.push_back(fmt::format("measured: the draws of the assumptions count as {:.0f} of {}{}",
+                                all.effective_draws, all.inputs.size(),
+                                all.second_round ? ", after a second round around those that agree" : ""));
+    add_ends(lines, scenario, all);
+  }
+  return lines;
+}
+
+}  // namespace stepcast

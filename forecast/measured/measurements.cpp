@@ -1,0 +1,131 @@
+#include "forecast/measured/measurements.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "core/error.hpp"
+#include "core/os/files.hpp"
+#include "core/text.hpp"
+#include "report/results/results.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr std::array kParts{"exposed_communication_seconds", "communication_seconds"};
+
+YamlNode scalar(const std::string& text, const std::filesystem::path& file) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::scalar;
+  node.text = text;
+  node.place.file = std::make_shared<const std::string>(file.string());
+  return node;
+}
+
+bool belongs_to_point(const Scenario& scenario, const std::string& column) {
+  return column == "workers" || column.find('.') != std::string::npos ||
+         std::ranges::find(scenario.sweep_keys, column) != scenario.sweep_keys.end();
+}
+
+bool is_part(const std::string& column) {
+  return std::ranges::find(kParts, column) != kParts.end();
+}
+
+bool follows_from_step(const std::string& column) {
+  const StepRelation relation = relation_to_step(column);
+  return relation == StepRelation::time || relation == StepRelation::rate;
+}
+
+/// The measurements of one run.
+std::vector<Measurement> of_row(const Row& row, const Scenario& scenario, const std::filesystem::path& file) {
+  Measurement common;
+  for (const auto& [column, cell] : row.cells) {
+    if (belongs_to_point(scenario, column)) common.point.push_back({column, scalar(to_text(cell), file)});
+  }
+  common.spread = row.number("spread").value_or(0);
+  common.source = row.text("source");
+  std::vector<Measurement> measured;
+  bool has_step = false;
+  for (const auto& [column, cell] : row.cells) {
+    const auto value = row.number(column);
+    const bool of_step = follows_from_step(column);
+    if (!value || (of_step ? has_step : !is_part(column)) || (is_part(column) && *value == 0)) continue;
+    if (*value <= 0)
+      throw InputError(fmt::format("{}: {}: expected values above 0, got {}", file.string(), column, *value));
+    has_step = has_step || of_step;
+    measured.push_back(common);
+    measured.back().column = column;
+    measured.back().value = *value;
+  }
+  return measured;
+}
+
+bool sets_compute_factor(const Scenario& scenario) {
+  const std::string key = "strategy.compute_factor";
+  const auto sets = [&](const Assignment& one) { return one.path == key; };
+  return find_path(scenario.document, key) != nullptr || std::ranges::any_of(scenario.settings, sets) ||
+         std::ranges::any_of(scenario.assumptions, [&](const auto& one) { return one.key == key; }) ||
+         std::ranges::find(scenario.sweep_keys, key) != scenario.sweep_keys.end();
+}
+
+double workers_of(const Measurement& measured) {
+  for (const Assignment& one : measured.point) {
+    if (one.path == "workers") return parse_number(one.value.text).value_or(1);
+  }
+  return 1;
+}
+
+/// Moves the measurement on the fewest devices to the calibrations.
+void feed_in_smallest(Scenario& scenario) {
+  auto smallest = scenario.measurements.end();
+  for (auto one = scenario.measurements.begin(); one != scenario.measurements.end(); ++one) {
+    if (!follows_from_step(one->column)) continue;
+    if (smallest == scenario.measurements.end() || workers_of(*one) < workers_of(*smallest)) smallest = one;
+  }
+  if (smallest == scenario.measurements.end()) return;
+  CalibrationTarget target;
+  target.range.key = "strategy.compute_factor";
+  target.range.low = 1e-3;
+  target.range.high = 1e3;
+  target.point = smallest->point;
+  target.column = smallest->column;
+  target.value = smallest->value;
+  target.source = smallest->source;
+  scenario.calibrations.push_back(std::move(target));
+  scenario.measurements.erase(smallest);
+}
+
+void check_column(const Scenario& scenario, const Measurement& measured) {
+  if (relation_to_step(measured.column) != StepRelation::ratio_of_rates) return;
+  const std::string place =
+      measured.point.empty() ? scenario.file.string() : to_string(measured.point.front().value.place);
+  throw InputError(
+      fmt::format("{}: measured: expected a column of one point alone, got {}", place, measured.column));
+}
+
+}  // namespace
+
+std::vector<Measurement> read_measurements(const std::filesystem::path& file, const Scenario& scenario) {
+  std::vector<Measurement> all;
+  for (const Row& row : read_csv(read_file(file), file.string()).rows) {
+    const auto own = of_row(row, scenario, file);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  if (all.empty())
+    throw InputError(fmt::format(
+        "{}: expected a column with numbers such as step_seconds or samples_per_second", file.string()));
+  return all;
+}
+
+Scenario with_measured_points(Scenario scenario) {
+  for (const Measurement& one : scenario.measurements) {
+    check_column(scenario, one);
+    if (!matching_point(scenario, one.point)) scenario.points.push_back({point_name(one.point), one.point});
+  }
+  if (scenario.calibrations.empty() && !sets_compute_factor(scenario)) feed_in_smallest(scenario);
+  return scenario;
+}
+
+}  // namespace stepcast

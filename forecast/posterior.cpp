@@ -1,0 +1,321 @@
+#include "forecast/posterior.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/special_functions/erf.hpp>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "report/statistics/statistics.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr double kPartSpread = 0.1;  // of a part of a step, for whose error there is no term
+
+double normal_quantile(double u) {
+  return -std::numbers::sqrt2 * boost::math::erfc_inv(2 * u);
+}
+
+double normal_share(double x) {
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+}
+
+/// Sample `k` of a standard normal variable; other streams have another order.
+double normal_sample(unsigned k, std::size_t stream) {
+  const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
+  return normal_quantile((static_cast<double>(mixed) + 0.5) / kDiscrepancySamples);
+}
+
+constexpr std::size_t kLevelStream = 1;
+
+bool is_fed_in(const Scenario& scenario, std::size_t point) {
+  return std::ranges::any_of(scenario.calibrations, [&](const CalibrationTarget& target) {
+    return target.over.empty() && sets_all(scenario.points[point], target.point);
+  });
+}
+
+bool is_of_step(const Measurement& one) {
+  return relation_to_step(one.column) != StepRelation::none;
+}
+
+double repeatability(const Measurement& one) {
+  const double spread = one.spread > 0 ? one.spread : kRepeatability;
+  return is_of_step(one) ? spread : std::hypot(spread, kPartSpread);
+}
+
+std::vector<std::size_t> measured_points(const Scenario& scenario) {
+  std::vector<std::size_t> points;
+  for (const Measurement& one : scenario.measurements)
+    points.push_back(matching_point(scenario, one.point).value());
+  return points;
+}
+
+double covariance(const std::vector<double>& a, const std::vector<double>& b) {
+  const double mean_a = mean(a), mean_b = mean(b);
+  double sum = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) sum += (a[k] - mean_a) * (b[k] - mean_b);
+  return sum / static_cast<double>(a.size());
+}
+
+/// The error of one point before anything was measured.
+struct PriorError {
+  std::size_t point = 0;
+  bool fed_in = false;
+  std::vector<double> term;  ///< by sample, with its drift
+};
+
+PriorError prior_error(const Scenario& scenario, std::size_t point, std::vector<double> term,
+                       const MeasuredConstants& constants) {
+  const double moved = (constants.drift - 1) * median_of(term);
+  for (double& one : term) one += moved;
+  return {point, is_fed_in(scenario, point), std::move(term)};
+}
+
+std::vector<double> samples_of(const PriorError& error, const MeasuredConstants& constants) {
+  std::vector<double> samples = error.term;
+  for (unsigned k = 0; k < samples.size() && !error.fed_in; ++k)
+    samples[k] += constants.level * normal_sample(k, kLevelStream) +
+                  constants.own * normal_sample(k, kLevelStream + 1 + error.point);
+  return samples;
+}
+
+double covariance(const PriorError& a, const PriorError& b, const MeasuredConstants& constants) {
+  double value = covariance(a.term, b.term);
+  if (a.fed_in || b.fed_in) return value;
+  value += constants.level * constants.level;
+  return a.point == b.point ? value + constants.own * constants.own : value;
+}
+
+/// The prior errors at the points of measurements; without a term, and for parts of a step, they are 0.
+std::vector<PriorError> errors_of_measurements(const Scenario& scenario, Library& library, bool has_term,
+                                               const MeasuredConstants& constants) {
+  const auto points = measured_points(scenario);
+  std::vector<std::vector<double>> terms(points.size(), std::vector<double>(kDiscrepancySamples));
+  if (has_term) terms = term_errors(scenario, points, library);
+  std::vector<PriorError> errors;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    errors.push_back(prior_error(scenario, points[i], std::move(terms[i]), constants));
+    if (has_term && is_of_step(scenario.measurements[i])) continue;
+    errors.back().term.assign(kDiscrepancySamples, 0);
+    errors.back().fed_in = true;
+  }
+  return errors;
+}
+
+/// The lower triangle L with L L^T = matrix.
+std::vector<std::vector<double>> cholesky(std::vector<std::vector<double>> matrix) {
+  for (std::size_t i = 0; i < matrix.size(); ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      double sum = matrix[i][j];
+      for (std::size_t k = 0; k < j; ++k) sum -= matrix[i][k] * matrix[j][k];
+      matrix[i][j] = i == j ? std::sqrt(sum) : sum / matrix[j][j];
+    }
+  }
+  return matrix;
+}
+
+/// x with L x = right.
+std::vector<double> forward_solved(const std::vector<std::vector<double>>& factor, std::vector<double> x) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) x[i] -= factor[i][k] * x[k];
+    x[i] /= factor[i][i];
+  }
+  return x;
+}
+
+/// x with L L^T x = right.
+std::vector<double> solved(const std::vector<std::vector<double>>& factor, const std::vector<double>& right) {
+  auto x = forward_solved(factor, right);
+  for (std::size_t i = x.size(); i-- > 0;) {
+    for (std::size_t k = i + 1; k < x.size(); ++k) x[i] -= factor[k][i] * x[k];
+    x[i] /= factor[i][i];
+  }
+  return x;
+}
+
+ErrorModel model_of(const Scenario& scenario, const std::vector<PriorError>& errors,
+                    const MeasuredConstants& constants) {
+  const std::size_t count = errors.size();
+  ErrorModel model;
+  std::vector<std::vector<double>> matrix(count, std::vector<double>(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const double spread = repeatability(scenario.measurements[i]);
+    for (std::size_t j = 0; j < count; ++j) matrix[i][j] = covariance(errors[i], errors[j], constants);
+    matrix[i][i] += spread * spread;
+    model.mean.push_back(mean(errors[i].term));
+    model.samples.push_back(samples_of(errors[i], constants));
+    for (unsigned k = 0; k < kDiscrepancySamples; ++k)
+      model.samples[i][k] += spread * normal_sample(k, scenario.points.size() + 2 + i);
+  }
+  model.factor = cholesky(std::move(matrix));
+  return model;
+}
+
+}  // namespace
+
+ErrorModel error_model(const Scenario& scenario, Library& library, bool has_discrepancy) {
+  const MeasuredConstants constants = shipped_discrepancy(library).measured;
+  return model_of(scenario, errors_of_measurements(scenario, library, has_discrepancy, constants), constants);
+}
+
+std::vector<double> residuals(const Scenario& scenario, const std::vector<Row>& rows) {
+  const auto points = measured_points(scenario);
+  std::vector<double> all;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Measurement& one = scenario.measurements[i];
+    const double value = rows[points[i]].number(one.column).value_or(0);
+    if (value <= 0)
+      throw InputError(fmt::format("measured: results of {} have no number above 0 in column \"{}\"",
+                                   scenario.points[points[i]].name, one.column));
+    const double sign = relation_to_step(one.column) == StepRelation::rate ? -1 : 1;
+    all.push_back(sign * std::log(one.value / value));
+  }
+  return all;
+}
+
+double log_likelihood(const ErrorModel& model, const std::vector<double>& residuals) {
+  std::vector<double> differences = residuals;
+  for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= model.mean[i];
+  const auto whitened = forward_solved(model.factor, std::move(differences));
+  return -0.5 * std::inner_product(whitened.begin(), whitened.end(), whitened.begin(), 0.0);
+}
+
+std::vector<double> weights_of(const std::vector<double>& logs, double power) {
+  const double most = std::ranges::max(logs);
+  std::vector<double> weights;
+  for (const double one : logs) weights.push_back(std::exp(power * (one - most)));
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& one : weights) one /= sum;
+  return weights;
+}
+
+double effective_draws(const std::vector<double>& weights) {
+  return 1 / std::inner_product(weights.begin(), weights.end(), weights.begin(), 0.0);
+}
+
+std::vector<std::size_t> resampled(const std::vector<double>& weights, std::size_t count) {
+  std::vector<std::size_t> chosen;
+  double below = 0;
+  std::size_t draw = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double at = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
+    while (draw + 1 < weights.size() && below + weights[draw] < at) below += weights[draw++];
+    chosen.push_back(draw);
+  }
+  return chosen;
+}
+
+Proposal proposal_around(const std::vector<std::vector<double>>& inputs, const std::vector<double>& logs) {
+  constexpr double kWider = 1.5, kNarrowest = 0.03;
+  double power = 1;
+  while (effective_draws(weights_of(logs, power)) < static_cast<double>(logs.size()) / 4) power *= 0.8;
+  const auto weights = weights_of(logs, power);
+  const std::size_t count = inputs.front().size();
+  Proposal proposal{std::vector<double>(count), std::vector<double>(count)};
+  for (std::size_t i = 0; i < count; ++i) {
+    double square = 0;
+    for (std::size_t draw = 0; draw < inputs.size(); ++draw)
+      proposal.mean[i] += weights[draw] * inputs[draw][i];
+    for (std::size_t draw = 0; draw < inputs.size(); ++draw)
+      square += weights[draw] * std::pow(inputs[draw][i] - proposal.mean[i], 2);
+    proposal.deviation[i] = std::max(kNarrowest, kWider * std::sqrt(square));
+  }
+  return proposal;
+}
+
+std::vector<double> proposed(const Proposal& proposal, const std::vector<double>& cube) {
+  std::vector<double> inputs;
+  for (std::size_t i = 0; i < cube.size(); ++i) {
+    const double centre = proposal.mean[i], deviation = proposal.deviation[i];
+    const double low = normal_share(-centre / deviation), high = normal_share((1 - centre) / deviation);
+    const double value = centre + deviation * normal_quantile(low + cube[i] * (high - low));
+    inputs.push_back(std::clamp(value, 0.0, std::nextafter(1.0, 0.0)));
+  }
+  return inputs;
+}
+
+double log_density(const Proposal& proposal, const std::vector<double>& inputs) {
+  double sum = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const double centre = proposal.mean[i], deviation = proposal.deviation[i];
+    const double inside = normal_share((1 - centre) / deviation) - normal_share(-centre / deviation);
+    const double x = (inputs[i] - centre) / deviation;
+    sum += -0.5 * x * x - std::log(deviation * inside);
+  }
+  return sum;
+}
+
+namespace {
+
+/// Of the draws from `first` on.
+std::vector<double> log_likelihoods(const Scenario& scenario, const ErrorModel& model, const Simulations& all,
+                                    std::size_t first) {
+  std::vector<double> logs;
+  for (std::size_t draw = first; draw < all.inputs.size(); ++draw)
+    logs.push_back(log_likelihood(model, residuals(scenario, all.rows[draw])));
+  return logs;
+}
+
+std::vector<double> weighted_mean(const Simulations& all, std::size_t first,
+                                  const std::vector<double>& weights) {
+  std::vector<double> mean(all.inputs.front().size());
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    for (std::size_t draw = 0; draw < weights.size(); ++draw)
+      mean[i] += weights[draw] * all.inputs[first + draw][i];
+  }
+  return mean;
+}
+
+}  // namespace
+
+std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorModel& model,
+                                       const std::vector<std::vector<double>>& cubes, Simulations& all,
+                                       const std::function<void()>& simulate) {
+  const std::size_t draws = all.inputs.size();
+  simulate();
+  auto logs = log_likelihoods(scenario, model, all, 0);
+  all.second_round = effective_draws(weights_of(logs)) < static_cast<double>(draws) / 2;
+  const std::size_t first = all.second_round ? draws : 0;
+  if (all.second_round) {
+    const Proposal proposal = proposal_around(all.inputs, logs);
+    for (const auto& cube : cubes) all.inputs.push_back(proposed(proposal, cube));
+    simulate();
+    logs = log_likelihoods(scenario, model, all, first);
+    for (std::size_t i = 0; i < logs.size(); ++i) logs[i] -= log_density(proposal, all.inputs[first + i]);
+  }
+  const auto weights = weights_of(logs);
+  all.effective_draws = effective_draws(weights);
+  all.inputs.push_back(weighted_mean(all, first, weights));
+  simulate();
+  std::vector<std::size_t> chosen{all.inputs.size() - 1};
+  for (const std::size_t one : resampled(weights, draws - 1)) chosen.push_back(first + one);
+  return chosen;
+}
+
+void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
+                  Simulations& all) {
+  const MeasuredConstants constants = shipped_discrepancy(library).measured;
+  const auto measured = errors_of_measurements(scenario, library, true, constants);
+  const ErrorModel model = model_of(scenario, measured, constants);
+  std::vector<std::vector<double>> missed;
+  for (const auto& rows : all.rows) missed.push_back(residuals(scenario, rows));
+  all.shifts.assign(all.rows.size(), std::vector<double>(scenario.points.size()));
+  for (const std::size_t point : points) {
+    const PriorError prior = prior_error(scenario, point, all.log_errors[point], constants);
+    std::vector<double> covariances;
+    for (const PriorError& one : measured) covariances.push_back(covariance(prior, one, constants));
+    const auto gain = solved(model.factor, covariances);
+    auto& errors = all.log_errors[point] = samples_of(prior, constants);
+    for (std::size_t i = 0; i < gain.size(); ++i) {
+      for (std::size_t k = 0; k < errors.size(); ++k) errors[k] -= gain[i] * model.samples[i][k];
+    }
+    for (std::size_t draw = 0; draw < missed.size(); ++draw)
+      all.shifts[draw][point] = std::inner_product(gain.begin(), gain.end(), missed[draw].begin(), 0.0);
+  }
+}
+
+}  // namespace stepcast

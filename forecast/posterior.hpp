@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "forecast/discrepancy.hpp"
+#include "forecast/simulations.hpp"
+
+namespace stepcast {
+
+/// What measurements say. The error of the model at a point, log(measured step / forecast step), is
+///
+///     term + level + own
+///
+/// with the samples of the discrepancy term, whose median is multiplied by `drift`, a level that all points
+/// have in common, and an error of the point's own; level and own are normal. A point that `calibrate` feeds
+/// in has only the term, which is 0 there. A measurement is the error of its point and the repeatability of
+/// runs. The three constants were fitted on open published figures (docs/notes/2026-11-measured-points.md).
+struct ErrorModel {
+  /// [measurement][sample]: the error at its point with the repeatability.
+  std::vector<std::vector<double>> samples;
+  std::vector<double> mean;                 ///< [measurement], of the term
+  std::vector<std::vector<double>> factor;  ///< Cholesky factor of the covariance of the measurements
+};
+
+/// Standard deviation of a measurement without a spread, relative: what equal runs differ by.
+constexpr double kRepeatability = 0.005;
+
+/// The error model of a scenario's measurements; without the discrepancy term, of their spreads alone.
+/// @throws InputError for a measurement whose point cannot be built
+ErrorModel error_model(const Scenario& scenario, Library& library, bool has_discrepancy);
+
+/// log(measured step / forecast step) of each measurement in one draw; for a column that does not follow
+/// from the time of a step, log(measured / forecast). @throws InputError for an unknown column
+std::vector<double> residuals(const Scenario& scenario, const std::vector<Row>& rows);
+
+/// The logarithm of the likelihood of the residuals, up to a constant.
+double log_likelihood(const ErrorModel& model, const std::vector<double>& residuals);
+
+/// Weights with the sum 1 from logarithms, each first multiplied by `power`.
+std::vector<double> weights_of(const std::vector<double>& logs, double power = 1);
+
+/// 1 / sum of the squared weights: the number of equally weighted draws that would say as much.
+/// Source: A. Kong, J. Liu, W. Wong, JASA 89 (1994).
+double effective_draws(const std::vector<double>& weights);
+
+/// Indices of `count` draws, each as often as its weight says, by systematic resampling without chance.
+std::vector<std::size_t> resampled(const std::vector<double>& weights, std::size_t count);
+
+/// A second round of draws around the weighted first ones: in each assumption a normal distribution with
+/// their mean and 1.5 times their standard deviation, cut off at the ends of the range.
+struct Proposal {
+  std::vector<double> mean, deviation;  ///< by assumption, in [0, 1)
+};
+
+/// The power on the weights is lowered until they stand for a quarter of the draws.
+Proposal proposal_around(const std::vector<std::vector<double>>& inputs, const std::vector<double>& logs);
+
+/// The inputs at a point of the unit cube, and the logarithm of their density.
+std::vector<double> proposed(const Proposal& proposal, const std::vector<double>& cube);
+double log_density(const Proposal& proposal, const std::vector<double>& inputs);
+
+/// The draws that the measurements leave: first their mean, then each as often as its weight says. If fewer
+/// than half of the first draws count, those of a second round are taken. Adds draws to Simulations::inputs.
+/// @param cubes     points of the unit cube for a second round
+/// @param simulate  simulates the measured points in all draws that are new
+std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorModel& model,
+                                       const std::vector<std::vector<double>>& cubes, Simulations& all,
+                                       const std::function<void()>& simulate);
+
+/// Changes Simulations::log_errors to samples of the posterior, and sets `shifts`. Each sample is moved by
+/// the gain times what it misses the measurements by (Matheron's rule), so ratios of points stay consistent.
+/// Source: A. Journel, C. Huijbregts, Mining Geostatistics (1978), conditional simulation.
+void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
+                  Simulations& all);
+
+}  // namespace stepcast

@@ -1,0 +1,141 @@
+#include "forecast/measured/measurements.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/os/files.hpp"
+#include "forecast/posterior.hpp"
+#include "forecast/summary.hpp"
+#include "report/statistics/statistics.hpp"
+#include "tests/report/temporary_folder.hpp"
+#include "tests/scenarios/scenario_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+const std::string kRing =
+    "name: ring\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: ethernet-cpu\n"
+    "strategy: {kind: synchronous}\nsimulation: {steps: 2}\nuncertainty: none\nsweep: {workers: [2, 4]}\n";
+const std::string kBandwidth =
+    "assumed: [{key: platform.network.bandwidth, range: [0.2 GB/s, 2 GB/s], law: log-uniform, why: "
+    "unknown}]\n";
+
+std::string measured(double step, const std::string& more = "") {
+  return "measured: [{point: {workers: 2}, column: step_seconds, value: " + std::to_string(step) + more +
+         "}]\n";
+}
+
+/// The forecast of all points; the compute factor is set, so that no measurement is fed in.
+Simulations learned(const std::string& text, int processes = 1, int draws = 16) {
+  const Scenario scenario = with_measured_points(scenario_of(text, {"strategy.compute_factor=1"}));
+  ForecastOptions options;
+  options.processes = processes;
+  options.draws = draws;
+  for (std::size_t i = 0; i < scenario.points.size(); ++i) options.points.push_back(i);
+  options.what_if = false;
+  Library library;
+  return forecast(scenario, library, options);
+}
+
+double step_with_bandwidth(const std::string& bandwidth, std::size_t point) {
+  return *learned(kRing + "set: {platform.network.bandwidth: " + bandwidth + "}\n")
+              .rows[0][point]
+              .number("step_seconds");
+}
+
+}  // namespace
+
+TEST_CASE("a measured step finds the bandwidth, and with it the step of more workers", "[forecast]") {
+  const double at_two = step_with_bandwidth("0.5 GB/s", 0), at_four = step_with_bandwidth("0.5 GB/s", 1);
+  const Simulations all = learned(kRing + kBandwidth + measured(at_two));
+  CHECK(all.second_round);
+  const auto four = forecast_interval(over_draws(all, 1, "step_seconds"));
+  CHECK(four.median == Approx(at_four).epsilon(0.02));
+  CHECK(four.low < four.high);
+  const auto before = forecast_interval(over_draws(learned(kRing + kBandwidth), 1, "step_seconds"));
+  CHECK(four.high - four.low < 0.2 * (before.high - before.low));
+}
+
+TEST_CASE("draws with measurements are the same in any number of processes", "[forecast]") {
+  const std::string text = kRing + kBandwidth + measured(step_with_bandwidth("0.5 GB/s", 0));
+  const Simulations one = learned(text, 1), three = learned(text, 3);
+  CHECK(one.inputs == three.inputs);
+  CHECK(over_draws(one, 1, "step_seconds") == over_draws(three, 1, "step_seconds"));
+}
+
+TEST_CASE("a wide spread of a measurement leaves the draws as they are", "[forecast]") {
+  const Simulations all = learned(kRing + kBandwidth + measured(1, ", spread: 1"));
+  CHECK_FALSE(all.second_round);
+  CHECK(all.effective_draws > 12);
+}
+
+TEST_CASE("a measured point is added to the sweep, and the smallest step is fed in", "[forecast]") {
+  const Scenario scenario =
+      with_measured_points(scenario_of(
+          kRing + "measured: [{point: {workers: 3}, column: step_seconds, value: 1}, {point: {workers: 1}, "
+                  "column: samples_per_second, value: 100, spread: 0.01, source: log}]\n"));
+  REQUIRE(scenario.points.size() == 4);
+  CHECK(scenario.points[2].name == "workers=3");
+  REQUIRE(scenario.calibrations.size() == 1);
+  CHECK(scenario.calibrations[0].range.key == "strategy.compute_factor");
+  CHECK(scenario.calibrations[0].value == 100);
+  CHECK(scenario.measurements.size() == 1);
+  CHECK_THROWS_WITH(with_measured_points(scenario_of(
+                        kRing + "measured: [{point: {workers: 2}, column: speedup, value: 2}]\n")),
+                    Catch::Matchers::Contains("measured: expected a column of one point alone, got speedup"));
+}
+
+TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "runs.csv";
+  write_atomically(file,
+                   "workers,step_seconds,samples_per_second,communication_seconds,spread,source\n"
+                   "2,0.5,256,0.1,0.02,log\n4,,500,,,\n");
+  const auto all = read_measurements(file, scenario_of(kRing));
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].column == "step_seconds");
+  CHECK(all[0].spread == 0.02);
+  CHECK(all[1].column == "communication_seconds");
+  CHECK(all[2].column == "samples_per_second");
+  CHECK(all[2].value == 500);
+  write_atomically(file, "workers,point\n2,a\n");
+  CHECK_THROWS_AS(read_measurements(file, scenario_of(kRing)), InputError);
+}
+
+TEST_CASE("the error of a measured point is carried over to larger ones", "[forecast]") {
+  const std::string servers =
+      "name: servers\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 8}\n"
+      "batch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: {workers: [8, 16, 64]}\n"
+      "calibrate: [{key: strategy.compute_factor, range: [0.1, 10], point: {workers: 8}, column: "
+      "step_seconds, "
+      "value: 1, source: s}]\n";
+  const auto step_at = [&](const std::string& more, std::size_t point) {
+    const Scenario scenario = scenario_of(servers + more);
+    Simulations all;
+    all.inputs = {{}};
+    all.rows = {std::vector<Row>(3)};
+    for (Row& row : all.rows[0]) {
+      row.set("step_seconds", 1.0);
+      row.set("compute_seconds", 0.1);
+    }
+    Library library;
+    add_discrepancy(scenario, {0, 1, 2}, library, all);
+    if (!scenario.measurements.empty()) learn_errors(scenario, {0, 1, 2}, library, all);
+    return forecast_interval(predictive_values(all, point, "step_seconds"));
+  };
+  const std::string slower = "measured: [{point: {workers: 16}, column: step_seconds, value: 1.2}]\n";
+  const auto before = step_at("", 2), after = step_at(slower, 2), at_measured = step_at(slower, 1);
+  CHECK(at_measured.median == Approx(1.2).epsilon(0.005));
+  CHECK(at_measured.high - at_measured.low < 0.03);
+  CHECK(after.median > 1.15);
+  CHECK(before.median < 1.1);
+  CHECK(step_at(slower, 0).low == 1);  // fed in
+}
+
+TEST_CASE("systematic resampling takes every draw as often as its weight says", "[forecast]") {
+  CHECK(resampled({0.25, 0.5, 0, 0.25}, 4) == std::vector<std::size_t>{0, 1, 1, 3});
+  CHECK(effective_draws({0.5, 0.5, 0, 0}) == Approx(2));
+  CHECK(weights_of({0, std::log(3.0)})[1] == Approx(0.75));
+}
