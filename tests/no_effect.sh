@@ -148,6 +148,13 @@ idle strategy.all_reduce ring binomial_tree "${pipeline[@]}" strategy.zero=1
 works strategy.channels 1 4 "${pipeline[@]}" strategy.zero=1
 works strategy.schedule naive gpipe "${pipeline[@]}"
 works strategy.micro_batches 2 4 "${pipeline[@]}"
+sharded=(model=small-transformer 'strategy={kind: synchronous, mesh: {tensor: 2}, shard: parameters, precision: mixed, accumulation: 2}')
+works strategy.shard optimizer parameters "${sharded[@]}"
+works strategy.shard_within 2 4 "${sharded[@]}"
+works strategy.reshard_after_forward true false "${sharded[@]}"
+works strategy.fp32_gradients true false "${sharded[@]}"
+idle strategy.fp32_gradients true false "${sharded[@]}" strategy.precision=f32
+works strategy.schedule naive gpipe "${sharded[@]}" 'strategy.mesh={tensor: 2, pipeline: 2}'
 
 # Blocks of local training.
 for kind in model_averaging 'bmuf, block_momentum: 0.9' 'diloco, outer_momentum: 0.9, outer_learning_rate: 0.7'; do

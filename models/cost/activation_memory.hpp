@@ -86,6 +86,10 @@ struct MemoryOptions {
   int in_flight = 1;  ///< micro-batches whose activations are held at once (pipelines)
   Zero zero = Zero::none;
   int zero_ways = 1;
+  // Mixed precision of Megatron-LM and of PyTorch's FSDP; otherwise as DeepSpeed's ZeRO.
+  bool fp32_gradients = false;  ///< gradients are summed into arrays of 4 B
+  bool half_copy =
+      true;  ///< stage 3 keeps its share of 2 B weights; false: FSDP casts the master copy to them
   /// Activations are swapped to host memory until the backward pass (swapped_working_set).
   bool swap = false;
   /// Workspace of the kernel library. Without a value lbann has none, and pytorch and tensorflow have that of

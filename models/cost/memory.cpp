@@ -34,9 +34,12 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
   const auto trainable = static_cast<double>(trainable_parameters(model));
   const auto all = static_cast<double>(all_parameters(model));
   const double state = share(options, Zero::optimizer_state);
-  memory.weights = {all * (share(options, Zero::parameters) * element + (mixed ? state * kFp32Bytes : 0))};
+  const bool cast = mixed && options.zero == Zero::parameters && !options.half_copy;
+  const double used = cast ? 0 : share(options, Zero::parameters) * element;
+  memory.weights = {all * (used + (mixed ? state * kFp32Bytes : 0))};
   // Autocast's casts of parameters are operators of the graph: the gradients of fp32 parameters are fp32.
-  const double gradient = autocast(options) && options.zero == Zero::none ? kFp32Bytes : element;
+  const bool casts = autocast(options) && options.zero == Zero::none;
+  const double gradient = casts || options.fp32_gradients ? kFp32Bytes : element;
   memory.gradients = {share(options, Zero::gradients) * trainable * gradient};
   memory.optimizer_state = {state * trainable * kFp32Bytes * optimizer_copies(options.optimizer)};
   if (options.zero == Zero::parameters && options.zero_ways > 1) {

@@ -150,7 +150,7 @@ void add_exchanges(LayerRange layers, GroupPlan& groups) {
 }
 
 std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, CommunicatorId communicator,
-                             GroupPlan& groups) {
+                             const GradientSizes& sizes, GroupPlan& groups) {
   std::vector<LayerGradients> gradients = gradient_arrays(groups.sharded.part);
   bool all = true;  // all gradients of the layers are summed, so a bucket is a slice of them
   for (int i = 0; i < static_cast<int>(gradients.size()); ++i) {
@@ -161,7 +161,7 @@ std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, Communicat
     if (!here || !asked) gradients[layer].clear();
   }
   std::vector<Bucket> buckets;
-  for (Bucket bucket : gradient_buckets(gradients, groups.element, groups.options.bucket)) {
+  for (Bucket bucket : gradient_buckets(gradients, sizes.element, sizes.bucket)) {
     if (bucket.gradient.value <= 0) continue;
     bucket.layers = {std::max(bucket.layers.first, layers.first), std::min(bucket.layers.last, layers.last)};
     bucket.sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, bucket.gradient);
@@ -283,8 +283,9 @@ void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Tr
 Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   const GroupOptions& options = groups.options;
   const LayerRange layers{0, static_cast<int>(setting.model.layers.size())};
-  std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
-  for (const Bucket& bucket : add_sums(layers, true, groups.all, groups)) buckets.push_back(bucket);
+  const GradientSizes sizes{groups.element, options.bucket};
+  std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, sizes, groups);
+  for (const Bucket& bucket : add_sums(layers, true, groups.all, sizes, groups)) buckets.push_back(bucket);
   const auto sums =
       sums_by_layer(options.overlap ? buckets : std::vector<Bucket>{}, setting.model.layers.size());
 

@@ -67,10 +67,15 @@ CollectiveId add_collective(Plan& plan, Collective::Kind kind, CommunicatorId co
 /// Adds the exchanges of these layers of `groups.sharded` as collectives of the group, and the calls of them.
 void add_exchanges(LayerRange layers, GroupPlan& groups);
 
+/// Sizes of an element and of a bucket of gradients in messages.
+struct GradientSizes {
+  Bytes element, bucket;
+};
+
 /// Adds the sums of the gradients of these layers over a communicator.
 /// @param summed_in_group  selects the layers whose ShardedModel::summed_in_group has this value
 std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, CommunicatorId communicator,
-                             GroupPlan& groups);
+                             const GradientSizes& sizes, GroupPlan& groups);
 
 /// Sums that can start after the backward pass of a layer, for each layer.
 std::vector<std::vector<CollectiveId>> sums_by_layer(const std::vector<Bucket>& buckets, std::size_t layers);
