@@ -155,6 +155,12 @@ works strategy.reshard_after_forward true false "${sharded[@]}"
 works strategy.fp32_gradients true false "${sharded[@]}"
 idle strategy.fp32_gradients true false "${sharded[@]}" strategy.precision=f32
 works strategy.schedule naive gpipe "${sharded[@]}" 'strategy.mesh={tensor: 2, pipeline: 2}'
+tokens=(model=gpt2-small platform=dgx-h100-pod 'strategy={kind: synchronous, mesh: {context: 2, tensor: 2}}')
+works strategy.sequence_parallel true false "${tokens[@]}"
+idle strategy.sequence_parallel true false "${sharded[@]}" 'strategy.mesh={pipeline: 1}'
+works strategy.context_exchange ring all_to_all "${tokens[@]}"
+idle strategy.context_exchange ring all_to_all "${sharded[@]}"
+idle strategy.capacity_factor 1 2 "${sharded[@]}"
 
 # Blocks of local training.
 for kind in model_averaging 'bmuf, block_momentum: 0.9' 'diloco, outer_momentum: 0.9, outer_learning_rate: 0.7'; do

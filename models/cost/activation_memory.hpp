@@ -86,6 +86,7 @@ struct MemoryOptions {
   int in_flight = 1;  ///< micro-batches whose activations are held at once (pipelines)
   Zero zero = Zero::none;
   int zero_ways = 1;
+  int expert_ways = 1;  ///< of zero_ways: devices that have different experts in layers of that kind
   // Mixed precision of Megatron-LM and of PyTorch's FSDP; otherwise as DeepSpeed's ZeRO.
   bool fp32_gradients = false;  ///< gradients are summed into arrays of 4 B
   bool half_copy =

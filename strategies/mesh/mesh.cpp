@@ -90,7 +90,10 @@ const Keys& axis_keys() {
   static const Keys keys{
       {"pipeline", "integer", "1 to 1e5", "1", "stages of layers"},
       {"data", "integer", "1 to 1e5", "the rest of the workers", "replicas of the network"},
-      {"tensor", "integer", "1 to 1e5", "1", "devices that share the layers of a stage"}};
+      {"context", "integer", "1 to 1e5", "1", "devices that share the tokens of a sequence"},
+      {"tensor", "integer", "1 to 1e5", "1", "devices that share the layers of a stage"},
+      {"expert", "integer", "1 to 1e5", "1",
+       "devices of the axes context and data that share the experts of a layer"}};
   return keys;
 }
 
@@ -114,28 +117,38 @@ Mesh read_axes(const YamlMap& map, int workers) {
     return value ? static_cast<int>(value->integer(1, kMostDevices)) : 1;
   };
   mesh.pipeline = size("pipeline");
+  mesh.context = size("context");
   mesh.tensor = size("tensor");
-  const int replica = mesh.pipeline * mesh.tensor;
-  mesh.data = axes.has("data") ? size("data") : std::max(1, workers / replica);
-  if (replica * mesh.data != workers)
-    given->refuse(fmt::format("pipeline {} x data {} x tensor {} are {} devices, not the {} workers",
-                              mesh.pipeline, mesh.data, mesh.tensor, replica * mesh.data, workers));
+  mesh.expert = size("expert");
+  mesh.data = axes.has("data") ? size("data") : std::max(1, workers / mesh.replica());
+  if (mesh.pipeline * mesh.stage() != workers)
+    given->refuse(fmt::format(
+        "pipeline {} x data {} x context {} x tensor {} are {} devices, not the {} workers", mesh.pipeline,
+        mesh.data, mesh.context, mesh.tensor, mesh.pipeline * mesh.stage(), workers));
+  if (mesh.copies() % mesh.expert != 0)
+    axes.at("expert").refuse(fmt::format(
+        "{} devices of data x context cannot form groups of {}; give a divisor", mesh.copies(), mesh.expert));
   return mesh;
 }
 
-/// `all`, `node`, or a number of devices that divides the data axis.
+/// `all`, `node`, or a number of devices that divides those of data x context.
 void read_shard_within(const YamlMap& map, const Setting& setting, MeshOptions& options) {
-  options.shard_ways = options.mesh.data;
+  const int copies = options.mesh.copies();
+  options.shard_ways = copies;
   const auto within = map.maybe("shard_within");
   if (!within) return;
   const std::string& text = within->node().text;
   if (text == "all") return;
   const int node = std::max(1, even_ranks_per_node(setting.platform, setting.devices) / options.mesh.tensor);
   options.shard_ways =
-      text == "node" ? std::min(node, options.mesh.data) : static_cast<int>(within->integer(1, kMostDevices));
-  if (options.mesh.data % options.shard_ways != 0)
-    within->refuse(fmt::format("{} devices of the data axis cannot form groups of {}; give a divisor",
-                               options.mesh.data, options.shard_ways));
+      text == "node" ? std::min(node, copies) : static_cast<int>(within->integer(1, kMostDevices));
+  if (copies % options.shard_ways != 0)
+    within->refuse(fmt::format("{} devices of data x context cannot form groups of {}; give a divisor",
+                               copies, options.shard_ways));
+  if (options.shard_ways == 1 && copies > 1)
+    within->refuse("one device has nobody to partition with; give at least 2, or shard: none");
+  if (options.mesh.expert > 1 && options.shard_ways < copies)
+    within->refuse("not valid with mesh.expert, whose devices partition in groups of their own");
   if (!options.shards_parameters()) within->refuse("only valid with shard: parameters");
 }
 
@@ -156,6 +169,19 @@ void read_shard(const YamlMap& map, const Setting& setting, MeshOptions& options
   options.blocks = !map.has("bucket");
 }
 
+/// Reads what the axes tensor, context and expert need besides their sizes.
+void read_division(const YamlMap& map, MeshOptions& options) {
+  if (const auto divides = map.maybe("sequence_parallel"))
+    options.sequence_parallel = divides->boolean() && options.mesh.tensor > 1;
+  if (const auto how = map.maybe("context_exchange"))
+    options.context_exchange =
+        static_cast<ContextExchange>(how->one_of({"ring", "all_gather", "all_to_all"}));
+  options.experts.ways = options.mesh.expert;
+  if (options.sequence_parallel) options.experts.token_ways = options.mesh.tensor;
+  if (const auto factor = map.maybe("capacity_factor"))
+    options.experts.capacity_factor = factor->number(1, 100);
+}
+
 }  // namespace
 
 const Keys& mesh_keys() {
@@ -169,7 +195,13 @@ const Keys& mesh_keys() {
         {"reshard_after_forward", "boolean", "", "true",
          "shard: parameters: whether they are gathered again for the backward pass; false: once a step"},
         {"fp32_gradients", "boolean", "", "true",
-         "precision: mixed: whether gradients are summed and kept in fp32"}},
+         "precision: mixed: whether gradients are summed and kept in fp32"},
+        {"sequence_parallel", "boolean", "", "false",
+         "mesh.tensor: whether its devices divide the tokens of the layers between shared ones"},
+        {"context_exchange", "name", "ring, all_gather, all_to_all", "ring",
+         "mesh.context: how keys and values, or heads, reach the other devices"},
+        {"capacity_factor", "number", "1 to 100", "1",
+         "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens"}},
        stage_keys(),
        keys_named(group_keys(), {"halo_overlap", "exchange_overhead"}),
        {part_trace_key()}});
@@ -184,6 +216,7 @@ MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
   options.mesh = read_axes(map, setting.workers());
   read_order(map, "accumulation", options);
   read_shard(map, setting, options);
+  read_division(map, options);
   const auto wide = map.maybe("fp32_gradients");
   const bool fp32 = !wide || wide->boolean();
   options.gradient = fp32 ? Bytes{4} : options.group.training.element();

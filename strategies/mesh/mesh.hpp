@@ -3,21 +3,27 @@
 #include <string>
 
 #include "models/cost/activation_memory.hpp"
+#include "models/partition/layer_partition.hpp"
 #include "models/partition/pipeline_stages.hpp"
+#include "models/partition/sequence_partition.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 
-/// Sizes of the axes along which the devices of a run lie. Ranks count the tensor axis first, then data, then
-/// pipeline, as Megatron-LM's order tp-dp-pp does.
+/// Sizes of the axes along which the devices of a run lie. Ranks count the tensor axis first, then context,
+/// data and pipeline, as Megatron-LM's order tp-cp-dp-pp does.
 struct Mesh {
   int pipeline = 1;
   int data = 1;
+  int context = 1;
   int tensor = 1;
+  int expert = 1;  ///< devices of the context and data axes that share the experts of a layer
 
-  int stage() const { return data * tensor; }  ///< devices of a stage
+  int copies() const { return data * context; }  ///< devices that hold the same part of the same layers
+  int stage() const { return copies() * tensor; }
+  int replica() const { return pipeline * context * tensor; }  ///< devices that work on the same samples
 };
 
 /// Options of a step over a mesh of devices.
@@ -28,10 +34,13 @@ struct MeshOptions {
   int chunks = 1;  ///< runs of layers in each stage
   /// What the devices with the same layers partition among themselves (ZeRO 1 to 3, FSDP).
   MemoryOptions::Zero shard = MemoryOptions::Zero::none;
-  int shard_ways =
-      1;  ///< devices that share a partition: all of `data`, or those of a node (hybrid sharding)
+  /// Devices that share a partition: all copies, or those of a node (hybrid sharding).
+  int shard_ways = 1;
   /// Parameters are freed after a forward pass and gathered again; false: gathered once a step.
   bool reshard = true;
+  bool sequence_parallel = false;  ///< the tensor axis divides the tokens between shared layers
+  ContextExchange context_exchange = ContextExchange::ring;
+  Experts experts;
   bool blocks = false;   ///< units that are gathered together are the network's blocks; false: buckets
   Bytes gradient;        ///< size of an element in sums of gradients
   std::string scatters;  ///< "with zero: 1": why gradients have no all-reduce; empty: they have

@@ -74,72 +74,17 @@ StageGroups add_communicators(const Setting& setting, const MeshOptions& options
   };
   groups.group = add_groups(1, mesh.tensor);
   StageGroups places;
-  places.copies = places.shards = groups.replicas = add_sums(mesh.tensor, mesh.data);
-  if (options.shards_parameters() && shards < mesh.data) {
+  places.shards = groups.replicas = add_sums(mesh.tensor, mesh.copies());
+  if (mesh.context > 1) groups.context = add_groups(mesh.tensor, mesh.context);
+  if (mesh.expert > 1) {
+    groups.expert = add_groups(mesh.tensor, mesh.expert);
+    places.expert_copies = add_sums(mesh.tensor * mesh.expert, mesh.copies() / mesh.expert);
+  }
+  if (options.shards_parameters() && shards < mesh.copies()) {
     places.shards = add_sums(mesh.tensor, shards);
-    places.shard_copies = add_sums(mesh.tensor * shards, mesh.data / shards);
+    places.shard_copies = add_sums(mesh.tensor * shards, mesh.copies() / shards);
   }
   return places;
-}
-
-LayerRange layers_of(LayerRange segments) {
-  return {segments.first / kSegmentsPerLayer, segments.last / kSegmentsPerLayer};
-}
-
-/// Bytes of the parameters of two units next to each other, of which one computes while the other arrives.
-Bytes gathered_parameters(const Model& part, LayerRange layers, const MeshOptions& options) {
-  double before = 0, most = 0;
-  for (const LayerRange& unit : sharded_units(part, layers, options)) {
-    const auto count = static_cast<double>(all_parameters(stage_model(part, unit.first, unit.last)));
-    most = std::max(most, before + count);
-    before = count;
-  }
-  return most * options.group.training.element();
-}
-
-/// Adds what FSDP holds beside its partition: gathered parameters, and gradients before their scatter.
-void add_unsharded(const Model& part, const PipelineStage& stage, const MeshOptions& options, Memory& sum) {
-  double all = 0, largest = 0;
-  for (const PipelineChunk& chunk : stage.chunks) {
-    const LayerRange layers = layers_of(chunk.segments);
-    sum.gathered = std::max(sum.gathered, gathered_parameters(part, layers, options));
-    for (const LayerRange& unit : sharded_units(part, layers, options)) {
-      const auto count = static_cast<double>(all_parameters(stage_model(part, unit.first, unit.last)));
-      all += count;
-      largest = std::max(largest, count);
-    }
-  }
-  const Bytes element = options.group.training.element();
-  if (!options.reshard) sum.gathered = all * element;
-  const bool accumulates = !options.reshard && stage.micro_batches > 1;
-  sum.gradients += accumulates ? all * options.gradient : largest * element;
-}
-
-/// Memory of a stage at the moment with most micro-batches in flight. It holds the error signals of one chunk
-/// at a time.
-Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups) {
-  MemoryOptions memory = groups.memory;
-  memory.zero_ways = options.shard_ways;
-  if (memory.zero_ways > 1) memory.zero = options.shard;
-  memory.fp32_gradients = options.gradient > options.group.training.element();
-  memory.half_copy = !options.shards_parameters();
-  const std::vector<int> held = most_in_flight(stage.actions, options.chunks);
-  Memory sum;
-  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
-    const LayerRange layers = layers_of(stage.chunks[i].segments);
-    memory.in_flight = held[i];
-    const Memory chunk = training_memory(stage_model(groups.sharded.part, layers.first, layers.last), memory);
-    sum.weights += chunk.weights;
-    sum.gradients += chunk.gradients;
-    sum.optimizer_state += chunk.optimizer_state;
-    sum.activations += chunk.activations;
-    sum.input += chunk.input;
-    sum.error_signals = std::max(sum.error_signals, chunk.error_signals);
-    sum.workspace = std::max(sum.workspace, chunk.workspace);
-    sum.allocator += chunk.allocator;
-  }
-  if (memory.zero == MemoryOptions::Zero::parameters) add_unsharded(groups.sharded.part, stage, options, sum);
-  return sum;
 }
 
 /// Seconds of all passes of one step, for the mean stage.
@@ -152,12 +97,15 @@ double mean_work(const Workload& workload, const MeshOptions& options) {
   return sum / options.mesh.pipeline;
 }
 
-/// Makes every replica update its share only.
-void share_updates(const Device& device, const std::vector<LayerCost>& costs, int replicas, Trace& times) {
+/// Makes every copy update its share only.
+void share_updates(const Device& device, const std::vector<LayerCost>& costs, const MeshOptions& options,
+                   const Model& part, Trace& times) {
+  if (options.shard == MemoryOptions::Zero::none) return;
   for (std::size_t i = 0; i < times.layers.size(); ++i) {
+    const bool experts = part.layers[i].kind == LayerKind::experts;
+    const int ways = options.shard_ways / (experts ? options.mesh.expert : 1);
     const double launches = costs[i].update.kernels * device.kernel_gap().value;
-    for (double& seconds : times.layers[i].update.seconds)
-      seconds = shared_update(seconds, launches, replicas);
+    for (double& seconds : times.layers[i].update.seconds) seconds = shared_update(seconds, launches, ways);
   }
 }
 
@@ -174,10 +122,35 @@ void add_role(int number, int ranks, PipelineStage stage, Plan& plan) {
   if (number > 0) add_channels(number - 1, number, plan);
 }
 
-/// Keys that are wrong if the network cannot be divided in this way.
+/// The keys of the axes, which are named where the network cannot be divided along them.
 struct MeshKeys {
-  YamlValue stages, tensor;
+  YamlValue pipeline, context, tensor, expert;
 };
+
+/// The part of a device: each axis changes the layers, and adds its exchanges.
+ShardedModel divided_model(const Model& model, const MeshOptions& options, const MeshKeys& keys) {
+  const Mesh& mesh = options.mesh;
+  if (mesh.tensor > 1) refuse_if(tensor_problem(model, mesh.tensor), keys.tensor);
+  ShardedModel sharded = shard_tensor(model, mesh.tensor);
+  if (options.sequence_parallel) {
+    refuse_if(token_problem(model, sharded.part, mesh.tensor), keys.tensor);
+    divide_tokens(model, mesh.tensor, sharded);
+  }
+  if (mesh.expert > 1) {
+    const std::vector<std::size_t> layers = expert_layers(model);
+    if (layers.empty()) keys.expert.refuse("the network has no layers of kind experts");
+    Experts experts = options.experts;
+    experts.count = static_cast<int>(model.layers[layers.front()].experts);
+    experts.top = static_cast<int>(model.layers[layers.front()].top);
+    refuse_if(expert_problem(model, experts), keys.expert);
+    share_experts(experts, sharded);
+  }
+  if (mesh.context > 1) {
+    refuse_if(context_problem(sharded.part, mesh.context, options.context_exchange), keys.context);
+    divide_context(mesh.context, options.context_exchange, sharded);
+  }
+  return sharded;
+}
 
 /// Adds the stages, each with its program, and sets the memory of the fullest.
 Memory add_stages(const Setting& setting, const MeshOptions& options, const Stages& starts,
@@ -198,26 +171,24 @@ Memory add_stages(const Setting& setting, const MeshOptions& options, const Stag
 /// Divides the network over the mesh and gives every stage its program.
 Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting, MeshOptions options) {
   Mesh& mesh = options.mesh;
-  GroupPlan groups = begin_groups(setting, options.group, mesh.pipeline * mesh.tensor, keys.stages);
-  if (mesh.tensor > 1) refuse_if(tensor_problem(setting.model, mesh.tensor), keys.tensor);
-  mesh.data = setting.workers() / mesh.pipeline / mesh.tensor;
+  GroupPlan groups = begin_groups(setting, options.group, mesh.replica(), keys.pipeline);
+  groups.sharded = divided_model(setting.model, options, keys);
+  mesh.data = setting.workers() / mesh.replica();
   set_samples(setting, mesh.data, groups);
-  groups.ways = mesh.tensor;
+  groups.ways = mesh.context * mesh.tensor * mesh.expert;
   groups.plan.communicators.clear();
-  groups.sharded = shard_tensor(setting.model, mesh.tensor);
   groups.captured_trace = map.maybe("part_trace");
 
   Trace times = part_times(setting, groups);
   const std::vector<LayerCost> costs = layer_costs(groups.sharded.part, setting.device.choice());
-  if (options.shard != MemoryOptions::Zero::none)
-    share_updates(setting.device, costs, options.shard_ways, times);
+  share_updates(setting.device, costs, options, groups.sharded.part, times);
   const Stages starts =
-      first_layers_of_runs(map, keys.stages, setting, times, mesh.pipeline * options.chunks);
+      first_layers_of_runs(map, keys.pipeline, setting, times, mesh.pipeline * options.chunks);
   const Memory fullest = add_stages(setting, options, starts, groups);
   Workload workload =
       segmented_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
   scale(workload, options.group.training.compute_factor);
-  workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size;
+  workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size / mesh.context;
   const double work = mean_work(workload, options);
   Plan plan = std::move(groups.plan);
   plan.partition = pipeline_partition(setting.model, options, starts, groups);
@@ -225,7 +196,7 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   plan.summed_gradients = mesh.data;  // the sum over micro-batches counts as one gradient
   finish_group_plan(setting, groups, times, fullest, plan);
   note_ineffective_group(groups, options.scatters, plan);
-  if (mesh.data == 1)
+  if (mesh.copies() == 1)
     note_ineffective(map, {"zero", "shard", "fp32_gradients"}, "with one replica", plan.ineffective_keys);
   plan.figures = [work, stages = mesh.pipeline](const Records&, double seconds) {
     return Figures{{"stages", stages}, {"idle_share", 1 - work / seconds}};
@@ -240,12 +211,20 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
     map.at("accumulation").refuse("not valid with kind: pipeline; give micro_batches");
   const YamlValue stages = map.at("stages");
   options.shard_ways = std::max(1, setting.workers() / options.mesh.pipeline / options.mesh.tensor);
-  return plan_mesh(map, {stages, map.has("tensor") ? map.at("tensor") : stages}, setting, options);
+  const YamlValue tensor = map.has("tensor") ? map.at("tensor") : stages;
+  return plan_mesh(map, {stages, stages, tensor, stages}, setting, options);
 }
 
 /// True if the mapping has a key that only a mesh has.
 bool has_mesh(const YamlMap& map) {
   return std::ranges::any_of(mesh_keys(), [&](const Key& key) { return map.has(key.name); });
+}
+
+void note_ineffective_axes(const YamlMap& map, const MeshOptions& options, IneffectiveKeys& found) {
+  const Mesh& mesh = options.mesh;
+  if (mesh.tensor == 1) note_ineffective(map, {"sequence_parallel"}, "without mesh.tensor", found);
+  if (mesh.context == 1) note_ineffective(map, {"context_exchange"}, "without mesh.context", found);
+  if (mesh.expert == 1) note_ineffective(map, {"capacity_factor"}, "without mesh.expert", found);
 }
 
 Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
@@ -256,9 +235,13 @@ Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
   const YamlValue mesh = map.has("mesh") ? map.at("mesh") : map.value();
   const YamlMap axes = mesh.any_map();
   const auto axis = [&](const char* name) { return axes.has(name) ? axes.at(name) : mesh; };
-  Plan plan = plan_mesh(map, {axis("pipeline"), axis("tensor")}, setting, options);
-  plan.simulated_only = "a mesh of devices (strategy.mesh, strategy.shard)";
+  const MeshKeys keys{axis("pipeline"), axis("context"), axis("tensor"), axis("expert")};
+  Plan plan = plan_mesh(map, keys, setting, options);
+  plan.simulated_only = plan.partition.simulated_only = "a mesh of devices (strategy.mesh, strategy.shard)";
+  plan.partition.form = ModelPartition::Form::other;
+  plan.no_arithmetic = "mesh";
   note_ineffective(map, {"first_bucket"}, "with a mesh of devices", plan.ineffective_keys);
+  note_ineffective_axes(map, options, plan.ineffective_keys);
   if (!options.group.training.mixed)
     note_ineffective(map, {"fp32_gradients"}, "with precision: f32", plan.ineffective_keys);
   return plan;

@@ -75,9 +75,9 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options);
 
 /// Groups of the devices of a stage, as communicators.
 struct StageGroups {
-  CommunicatorId copies{0};     ///< devices that hold the same layers and the same part of them
-  CommunicatorId shards{0};     ///< those of them that partition parameters among themselves
-  CommunicatorId shard_copies;  ///< devices with the same partition, if not all of `copies` share one
+  CommunicatorId shards{0};      ///< copies of the same part of the same layers, which may partition it
+  CommunicatorId shard_copies;   ///< devices with the same partition, if not all copies share one
+  CommunicatorId expert_copies;  ///< devices that hold the same experts, if not all copies do
 };
 
 /// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its actions, and its chunks,
@@ -88,5 +88,9 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
 /// Runs of layers of the part that are gathered together, last first, clamped to `layers`: the blocks of the
 /// network (layers named block7_...) and the layers between them, or buckets.
 std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options);
+
+/// Memory of a stage at the moment with most micro-batches in flight. It holds the error signals of one chunk
+/// at a time.
+Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups);
 
 }  // namespace stepcast

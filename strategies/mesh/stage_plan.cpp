@@ -52,57 +52,86 @@ std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, cons
 
 namespace {
 
-/// Size of the activations of a micro-batch at the boundary before a layer.
-Bytes boundary_bytes(const Setting& setting, const GroupPlan& groups, int layer) {
-  return static_cast<double>(groups.micro_batch) * boundary_elements(setting.model, layer) * groups.element;
+/// Size of the activations of a micro-batch at the boundary before a layer, of the tokens of one device.
+Bytes boundary_bytes(const Setting& setting, const MeshOptions& options, const GroupPlan& groups, int layer) {
+  const int tokens = options.mesh.context * (options.sequence_parallel ? options.mesh.tensor : 1);
+  return static_cast<double>(groups.micro_batch) * boundary_elements(setting.model, layer) * groups.element /
+         static_cast<double>(tokens);
 }
 
-/// ZeRO: turns the sums of gradients into reduce-scatters over the devices of `shards`.
+/// ZeRO: turns the sums of gradients into reduce-scatters.
 /// @returns all-gathers of the parameters
-std::vector<CollectiveId> partition_sums(const std::vector<Bucket>& buckets, CommunicatorId shards,
-                                         const MeshOptions& options, GroupPlan& groups) {
+std::vector<CollectiveId> partition_sums(const std::vector<Bucket>& buckets, const MeshOptions& options,
+                                         GroupPlan& groups) {
   std::vector<CollectiveId> gathers;
   for (const Bucket& bucket : buckets) {
     if (!bucket.sum.exists()) continue;
     groups.plan.collectives[bucket.sum.index()].kind = Collective::Kind::reduce_scatter;
-    const Slice elements = groups.plan.collectives[bucket.sum.index()].buffer.elements;
+    const Collective sum = groups.plan.collectives[bucket.sum.index()];
     const Bytes parameters = groups.element / options.gradient * bucket.gradient;
-    gathers.push_back(add_collective(groups.plan, Collective::Kind::all_gather, shards, parameters));
+    gathers.push_back(
+        add_collective(groups.plan, Collective::Kind::all_gather, sum.communicator, parameters));
     if (!gathers.back().exists()) continue;
-    groups.plan.collectives.back().buffer = {Array::parameters, elements, parameters};
+    groups.plan.collectives.back().buffer = {Array::parameters, sum.buffer.elements, parameters};
     groups.plan.collectives.back().layer = bucket.layers.first;
   }
   return gathers;
 }
 
 /// The sums of the gradients of these layers, each with its first layer.
-std::vector<Bucket> gradient_sums(LayerRange layers, CommunicatorId over, const MeshOptions& options,
+std::vector<Bucket> gradient_sums(LayerRange layers, const MeshOptions& options, const StageGroups& places,
                                   Bytes bucket, GroupPlan& groups) {
-  std::vector<Bucket> buckets = add_sums(layers, false, over, {options.gradient, bucket}, groups);
+  const bool experts = places.expert_copies.exists();
+  const GradientSizes sizes{options.gradient, bucket};
+  std::vector<Bucket> buckets = add_sums(layers, experts, places.shards, sizes, groups);
+  if (experts) {
+    for (const Bucket& one : add_sums(layers, false, places.expert_copies, sizes, groups))
+      buckets.push_back(one);
+  }
   for (const Bucket& one : buckets) {
     if (one.sum.exists()) groups.plan.collectives[one.sum.index()].layer = one.layers.first;
   }
   return buckets;
 }
 
-/// A unit whose parameters `places.shards` partition.
+/// Adds an all-reduce of gradients. @param layers  those of the gradients
+CollectiveId add_gradient_sum(LayerRange layers, CommunicatorId over, Bytes size, GroupPlan& groups) {
+  const CollectiveId sum = add_collective(groups.plan, Collective::Kind::all_reduce, over, size);
+  if (!sum.exists()) return sum;
+  groups.plan.collectives.back().buffer.array = Array::gradients;
+  groups.plan.collectives.back().layer = layers.first;
+  return sum;
+}
+
+/// A unit whose parameters the devices partition.
 ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const StageGroups& places,
                       GroupPlan& groups) {
-  const std::vector<Bucket> sums = gradient_sums(layers, places.shards, options, kWholeModel, groups);
+  const std::vector<Bucket> sums = gradient_sums(layers, options, places, kWholeModel, groups);
   ShardedUnit unit;
-  unit.gathers = partition_sums(sums, places.shards, options, groups);
+  unit.gathers = partition_sums(sums, options, groups);
   for (const Bucket& one : sums) {
     if (!places.shard_copies.exists()) break;
-    const CollectiveId copies = add_collective(groups.plan, Collective::Kind::all_reduce, places.shard_copies,
-                                               one.gradient / static_cast<double>(options.shard_ways));
-    if (!copies.exists()) continue;
-    groups.plan.collectives.back().buffer.array = Array::gradients;
-    groups.plan.collectives.back().layer = one.layers.first;
-    unit.all_reduces.push_back(copies);
+    unit.all_reduces.push_back(add_gradient_sum(
+        one.layers, places.shard_copies, one.gradient / static_cast<double>(options.shard_ways), groups));
   }
   unit.passes =
       make_passes(groups.calls, layers, sums_by_layer(sums, groups.calls.size()), options.group.halo_overlap);
   return unit;
+}
+
+/// Sums the gradients of layers whose tokens the tensor axis divides, after the last backward pass. Source:
+/// Megatron-Core, finalize_model_grads.
+void add_token_sums(LayerRange layers, const MeshOptions& options, GroupPlan& groups, PipelineChunk& chunk) {
+  const ShardedModel& sharded = groups.sharded;
+  double elements = 0;
+  for (int i = layers.first; i < layers.last; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (sharded.divided_tokens.empty() || !sharded.divided_tokens[at]) continue;
+    for (const ParameterTensor& tensor : sharded.part.layers[at].parameters)
+      elements += tensor.trainable ? static_cast<double>(tensor.elements()) : 0;
+  }
+  const CollectiveId sum = add_gradient_sum(layers, groups.group, elements * options.gradient, groups);
+  if (sum.exists()) chunk.sums.push_back(sum);
 }
 
 /// Sets the units of a chunk and its collectives outside passes.
@@ -114,10 +143,8 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
     return;
   }
   const bool overlaps = options.group.overlap;
-  const std::vector<Bucket> buckets =
-      gradient_sums(layers, places.copies, options, options.group.bucket, groups);
-  if (options.shard != MemoryOptions::Zero::none)
-    chunk.gathers = partition_sums(buckets, places.copies, options, groups);
+  const std::vector<Bucket> buckets = gradient_sums(layers, options, places, options.group.bucket, groups);
+  if (options.shard != MemoryOptions::Zero::none) chunk.gathers = partition_sums(buckets, options, groups);
   const auto sums = sums_by_layer(overlaps ? buckets : std::vector<Bucket>{}, groups.calls.size());
   chunk.units.push_back({make_passes(groups.calls, layers, sums, options.group.halo_overlap), {}, {}});
   for (const Bucket& bucket : buckets) {
@@ -137,15 +164,16 @@ PipelineChunk make_chunk(const Setting& setting, const MeshOptions& options, std
   PipelineChunk chunk;
   chunk.segments = segments_of(layers);
   add_units(layers, options, places, groups, chunk);
+  add_token_sums(layers, options, groups, chunk);
   if (run > 0) {
     chunk.previous = RoleId((run - 1) % stages);
     chunk.chunk_of_previous = (run - 1) / stages;
-    chunk.from_previous = boundary_bytes(setting, groups, layers.first);
+    chunk.from_previous = boundary_bytes(setting, options, groups, layers.first);
   }
   if (run + 1 < runs) {
     chunk.next = RoleId((run + 1) % stages);
     chunk.chunk_of_next = (run + 1) / stages;
-    chunk.to_next = boundary_bytes(setting, groups, layers.last);
+    chunk.to_next = boundary_bytes(setting, options, groups, layers.last);
   }
   return chunk;
 }

@@ -38,20 +38,41 @@ Collective::Kind kind_of(Exchange::Kind kind) {
   return Collective::Kind::all_reduce;
 }
 
+CommunicatorId communicator_of(const GroupPlan& groups, Exchange::Axis axis) {
+  switch (axis) {
+    case Exchange::Axis::context:
+      return groups.context;
+    case Exchange::Axis::expert:
+      return groups.expert;
+    case Exchange::Axis::tensor:
+      break;
+  }
+  return groups.group;
+}
+
 /// Adds the collectives of exchanges around a layer.
 /// @param carried  array that the exchanges send
 void add_calls(const std::vector<Exchange>& exchanges, int layer, Array carried, GroupPlan& groups,
                std::vector<Call>& calls) {
   const std::int64_t batch = groups.batch[static_cast<std::size_t>(layer)];
   for (const Exchange& exchange : exchanges) {
-    const double whole = exchange.kind == Exchange::Kind::all_to_all ? groups.ways : 1;
+    const CommunicatorId ranks = communicator_of(groups, exchange.axis);
+    const bool to_all = exchange.kind == Exchange::Kind::all_to_all;
+    const double whole = to_all ? groups.plan.communicators[ranks.index()].size : 1;
     const Bytes size = static_cast<double>(batch) * exchange.elements * whole * groups.element;
-    const CollectiveId collective = add_collective(groups.plan, kind_of(exchange.kind), groups.group, size);
+    const CollectiveId collective = add_collective(groups.plan, kind_of(exchange.kind), ranks, size);
     if (!collective.exists()) continue;
     groups.plan.collectives.back().buffer.array = carried;
     groups.plan.collectives.back().layer = layer;
     calls.push_back({collective, "exchange"});
   }
+}
+
+/// The ring of a layer, if it has one.
+Call ring_call(const std::optional<Exchange>& ring, int layer, Array carried, GroupPlan& groups) {
+  std::vector<Call> calls;
+  if (ring) add_calls({*ring}, layer, carried, groups, calls);
+  return calls.empty() ? Call{} : calls.front();
 }
 
 }  // namespace
@@ -145,7 +166,13 @@ void add_exchanges(LayerRange layers, GroupPlan& groups) {
     add_calls(exchange.before_forward, layer, Array::activations, groups, calls.before_forward);
     add_calls(exchange.after_forward, layer, Array::activations, groups, calls.after_forward);
     add_calls(exchange.before_backward, layer, Array::errors, groups, calls.before_backward);
+    add_calls(exchange.during_backward, layer, Array::activations, groups, calls.during_backward);
     add_calls(exchange.after_backward, layer, Array::errors, groups, calls.after_backward);
+    if (!exchange.forward_ring) continue;
+    calls.forward_halo = ring_call(exchange.forward_ring, layer, Array::activations, groups);
+    calls.backward_halo = ring_call(exchange.backward_ring, layer, Array::errors, groups);
+    calls.forward_border = calls.backward_border = exchange.last_share;
+    calls.sides = 1;
   }
 }
 

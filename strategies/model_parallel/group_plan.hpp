@@ -40,11 +40,12 @@ struct GroupPlan {
   Plan plan;
   GroupOptions options;
   int ways = 1;
-  std::int64_t micro_batch = 1;  ///< samples of a replica at once
-  CommunicatorId group{0};       ///< communicator of the devices of a replica
-  CommunicatorId replicas{1};    ///< communicator of the devices in the same place of each replica
-  CommunicatorId all{2};         ///< communicator of all devices
-  Bytes element;                 ///< size of an activation or gradient in a message
+  std::int64_t micro_batch = 1;          ///< samples of a replica at once
+  CommunicatorId group{0};               ///< communicator of the devices of a replica
+  CommunicatorId context{0}, expert{0};  ///< those of other axes of a mesh
+  CommunicatorId replicas{1};            ///< communicator of the devices in the same place of each replica
+  CommunicatorId all{2};                 ///< communicator of all devices
+  Bytes element;                         ///< size of an activation or gradient in a message
   ShardedModel sharded;
   std::vector<std::int64_t> batch;  ///< samples of each layer on one device at once
   std::vector<LayerCalls> calls;    ///< collectives around the passes of each layer

@@ -14,10 +14,22 @@ const std::string kBlocks =
     "{name: blocks, source: s, transformer_stack: {layers: 4, width: 64, heads: 4, sequence: 32, vocabulary: "
     "100}}";
 
+/// Two blocks with four experts of 128 hidden units, of which a token visits two.
+const std::string kExperts =
+    "{name: experts, source: s, input: [32], layers: [{name: tokens, kind: embedding, rows: 100, columns: "
+    "64}, {repeat: 2, name: block, layers: [{name: qkv, kind: dense, units: 192, bias: false}, {name: "
+    "attention, kind: attention, heads: 4}, {name: projection, kind: dense, units: 64, bias: false}, {name: "
+    "norm, kind: rms_norm}, {name: experts, kind: experts, experts: 4, top: 2, hidden: 128}]}, {name: "
+    "vocabulary, kind: dense, units: 100, bias: false}, {name: loss, kind: softmax_cross_entropy}]}";
+
+constexpr double kTokens = 32, kWidth = 64, kLayers = 4;  // of kBlocks
+
 /// Step time and memory of a strategy.
-std::vector<double> outcome(const std::string& strategy, int workers = 8, int batch = 2) {
+std::vector<double> outcome(const std::string& strategy, int workers = 8, int batch = 2,
+                            const std::string& model = kBlocks, Folding fold = Folding::automatic) {
   return numbers_from_child(2, [&] {
-    PlannedRun run(workers, kBlocks, strategy, batch, 2);
+    PlannedRun run(workers, model, strategy, batch, 2);
+    run.simulation.fold = fold;
     return std::vector<double>{run.last_step(), run.plan.memory.total().value};
   });
 }
@@ -132,6 +144,80 @@ TEST_CASE("a device holds its partition, and of FSDP's units two at once", "[sim
   CHECK(memory("shard: parameters, reshard_after_forward: false").gathered.value == Approx(2 * all));
 }
 
+TEST_CASE("sequence parallelism gathers and scatters what tensor parallelism sums", "[sim][mesh]") {
+  const auto planned = [](const std::string& more) {
+    const PlannedRun run(8, kBlocks, "{kind: synchronous, mesh: {tensor: 4}" + more + "}", 4);
+    return run.plan;
+  };
+  const Plan tensor = planned(""), sequence = planned(", sequence_parallel: true");
+  const double tokens = 4 * 4 * kTokens, whole = tokens * kWidth;  // bytes of four samples
+  using Kind = Collective::Kind;
+  CHECK(carried(tensor, Kind::all_reduce, Array::activations) == Approx(2 * kLayers * whole + 2 * tokens));
+  CHECK(carried(sequence, Kind::all_reduce, Array::activations) == Approx(2 * tokens));  // of the loss
+  CHECK(carried(sequence, Kind::reduce_scatter, Array::activations) == Approx(2 * kLayers * whole));
+  // Forward, and again for the gradients of weights; the vocabulary has no layer after it.
+  CHECK(carried(sequence, Kind::all_gather, Array::activations) == Approx(2 * (2 * kLayers + 1) * whole));
+  CHECK(carried(sequence, Kind::all_gather, Array::errors) == Approx(2 * kLayers * whole));
+  CHECK(carried(sequence, Kind::reduce_scatter, Array::errors) == Approx((2 * kLayers + 1) * whole));
+  const Plan one = PlannedRun(8, kBlocks, "{kind: synchronous, mesh: {data: 8}}", 4).plan;
+  CHECK(4 * sequence.memory.activations.value == Approx(one.memory.activations.value).epsilon(1e-3));
+  CHECK(4 * tensor.memory.activations.value > 1.2 * one.memory.activations.value);
+}
+
+TEST_CASE("context parallelism sends keys and values, or heads", "[sim][mesh]") {
+  const auto planned = [](const std::string& how) {
+    const PlannedRun run(8, kBlocks, "{kind: synchronous, mesh: {context: 4}, context_exchange: " + how + "}",
+                         4);
+    return run.plan;
+  };
+  const double whole = 4 * 4 * kTokens * kWidth;  // bytes of the keys of four samples
+  using Kind = Collective::Kind;
+  const Plan ring = planned("ring"), gather = planned("all_gather"), heads = planned("all_to_all");
+  CHECK(carried(ring, Kind::all_gather, Array::activations) == Approx(kLayers * 2 * whole));
+  CHECK(carried(ring, Kind::all_gather, Array::errors) == Approx(kLayers * 4 * whole));
+  CHECK(carried(gather, Kind::all_gather, Array::activations) == Approx(kLayers * 2 * whole));
+  CHECK(carried(gather, Kind::all_gather, Array::errors) == Approx(kLayers * 2 * whole));
+  CHECK(carried(gather, Kind::reduce_scatter, Array::errors) == Approx(kLayers * 2 * whole));
+  CHECK(carried(heads, Kind::all_to_all, Array::activations) == Approx(kLayers * (3 + 1) * whole));
+  CHECK(carried(heads, Kind::all_to_all, Array::errors) == Approx(kLayers * (3 + 1) * whole));
+  const Plan one = PlannedRun(8, kBlocks, "{kind: synchronous, mesh: {data: 8}}", 4).plan;
+  for (const Plan& plan : {ring, gather, heads}) {
+    CHECK(4 * plan.memory.activations.value == Approx(one.memory.activations.value).epsilon(1e-3));
+    CHECK(carried(plan, Kind::all_reduce, Array::gradients) ==
+          carried(one, Kind::all_reduce, Array::gradients));
+    CHECK(plan.samples_a_step == 4 * 2);
+  }
+}
+
+TEST_CASE("experts beside data are mixture_of_experts, and lie beside all other axes", "[sim][mesh]") {
+  const std::string bucket = ", bucket: model, all_reduce: ring}";
+  CHECK(outcome("{kind: synchronous, mesh: {expert: 4}" + bucket, 8, 2, kExperts)[0] ==
+        Approx(outcome("{kind: mixture_of_experts, ways: 4" + bucket, 8, 2, kExperts)[0]).epsilon(1e-9));
+  const auto planned = [](const std::string& mesh) {
+    const PlannedRun run(8, kExperts, "{kind: synchronous, shard: optimizer, mesh: {" + mesh + "}", 2);
+    return run.plan;
+  };
+  using Kind = Collective::Kind;
+  const double rows = 2 * 4 * kTokens * 2 * 64;  // bytes of the rows of two samples that experts compute
+  const Plan plain = planned("expert: 4}"), tensor = planned("expert: 4, tensor: 2}"),
+             sequence = planned("expert: 4, tensor: 2}, sequence_parallel: true");
+  CHECK(carried(plain, Kind::all_to_all, Array::activations) == Approx(2 * 2 * 4 * rows));
+  CHECK(carried(tensor, Kind::all_to_all, Array::activations) == Approx(2 * 2 * 4 * rows));
+  CHECK(carried(sequence, Kind::all_to_all, Array::activations) == Approx(2 * 2 * 4 * rows / 2));
+  // Eight devices have one copy of the optimizer's state of the network, but for the routers.
+  const Model model = PlannedRun(1, kExperts, "{kind: synchronous}").model;
+  CHECK(8 * plain.memory.optimizer_state.value == Approx(4 * parameters(model, 1)).epsilon(0.02));
+}
+
+TEST_CASE("all axes go together, folded and not", "[sim][mesh]") {
+  const std::string all =
+      "{kind: synchronous, mesh: {pipeline: 2, context: 2, tensor: 2, expert: 2}, sequence_parallel: true, "
+      "shard: parameters, accumulation: 2, recompute: true, all_reduce: ring}";
+  const double folded = outcome(all, 16, 2, kExperts, Folding::always)[0];
+  CHECK(folded > 0);
+  CHECK(outcome(all, 16, 2, kExperts, Folding::never)[0] == Approx(folded).epsilon(0.01));
+}
+
 TEST_CASE("the units of FSDP are the blocks of a network and the layers between", "[mesh]") {
   const PlannedRun run(1, kBlocks, "{kind: synchronous}");
   MeshOptions options;
@@ -150,9 +236,9 @@ TEST_CASE("a mesh that cannot be is refused with place and reason", "[sim][mesh]
                       "strategy.yaml:1:" + message);
   };
   refused("mesh: {pipeline: 3}",
-          "27: strategy.mesh: pipeline 3 x data 2 x tensor 1 are 6 devices, not the 8 workers");
+          "27: strategy.mesh: pipeline 3 x data 2 x context 1 x tensor 1 are 6 devices, not the 8 workers");
   refused("mesh: {data: 2, tensor: 2}",
-          "27: strategy.mesh: pipeline 1 x data 2 x tensor 2 are 4 devices, not the 8 workers");
+          "27: strategy.mesh: pipeline 1 x data 2 x context 1 x tensor 2 are 4 devices, not the 8 workers");
   refused(
       "mesh: {tensor: 8}",
       "36: strategy.mesh.tensor: layer block0_attention has 4 heads, which 8 devices cannot share evenly");
@@ -162,7 +248,20 @@ TEST_CASE("a mesh that cannot be is refused with place and reason", "[sim][mesh]
   refused("shard: optimizer, shard_within: 4",
           "53: strategy.shard_within: only valid with shard: parameters");
   refused("shard: parameters, shard_within: 3",
-          "54: strategy.shard_within: 8 devices of the data axis cannot form groups of 3; give a divisor");
+          "54: strategy.shard_within: 8 devices of data x context cannot form groups of 3; give a divisor");
+  refused("shard: parameters, shard_within: 1",
+          "54: strategy.shard_within: one device has nobody to partition with; give at least 2, or shard: "
+          "none");
+  refused("mesh: {expert: 3}",
+          "36: strategy.mesh.expert: 8 devices of data x context cannot form groups of 3; give a divisor");
+  refused("mesh: {expert: 2}", "36: strategy.mesh.expert: the network has no layers of kind experts");
+  refused(
+      "mesh: {context: 8}, context_exchange: all_to_all",
+      "37: strategy.mesh.context: layer block0_attention has 4 heads of keys on a device, which 8 devices "
+      "cannot share evenly");
+  refused("mesh: {expert: 2}, shard: parameters, shard_within: 4",
+          "73: strategy.shard_within: not valid with mesh.expert, whose devices partition in groups of their "
+          "own");
   refused("reshard_after_forward: true",
           "44: strategy.reshard_after_forward: only valid with shard: parameters");
   refused("shard: optimizer, host_work: 1 ms",
