@@ -46,7 +46,7 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
   const auto all = static_cast<double>(all_parameters(model));
   const double spread = expert_spread(model, options);
   const double state = share(options, Zero::optimizer_state, spread);
-  const bool cast = mixed && options.zero == Zero::parameters && !options.half_copy;
+  const bool cast = mixed && options.zero == Zero::parameters && options.half_parameters;
   const double used = cast ? 0 : share(options, Zero::parameters, spread) * element;
   memory.weights = {all * (used + (mixed ? state * kFp32Bytes : 0))};
   // Autocast's casts of parameters are operators of the graph: the gradients of fp32 parameters are fp32.

@@ -167,6 +167,7 @@ void read_shard(const YamlMap& map, const Setting& setting, MeshOptions& options
     if (!options.shards_parameters()) reshard->refuse("only valid with shard: parameters");
   }
   options.blocks = !map.has("bucket");
+  options.half_parameters = true;
 }
 
 /// Reads what the axes tensor, context and expert need besides their sizes.

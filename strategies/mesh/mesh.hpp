@@ -41,6 +41,7 @@ struct MeshOptions {
   bool sequence_parallel = false;  ///< the tensor axis divides the tokens between shared layers
   ContextExchange context_exchange = ContextExchange::ring;
   Experts experts;
+  bool half_parameters = false;  ///< see MemoryOptions
   bool blocks = false;   ///< units that are gathered together are the network's blocks; false: buckets
   Bytes gradient;        ///< size of an element in sums of gradients
   std::string scatters;  ///< "with zero: 1": why gradients have no all-reduce; empty: they have

@@ -47,7 +47,7 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
   memory.zero_ways = options.shard_ways;
   if (memory.zero_ways > 1) memory.zero = options.shard;
   memory.fp32_gradients = options.gradient > options.group.training.element();
-  memory.half_copy = !options.shards_parameters();
+  memory.half_parameters = options.half_parameters;
   memory.expert_ways = options.mesh.expert;
   const Model kept =
       options.sequence_parallel ? kept_layers(groups.sharded, options.mesh.tensor) : groups.sharded.part;
