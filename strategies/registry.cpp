@@ -4,14 +4,13 @@
 #include <stdexcept>
 #include <utility>
 
-#include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
+#include "strategies/mesh/mesh.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/parameter_server/elastic_averaging.hpp"
 #include "strategies/parameter_server/gradient_energy_matching.hpp"
 #include "strategies/parameter_server/parameter_server.hpp"
-#include "strategies/pipeline/pipeline_stage.hpp"
 #include "strategies/replay/replay.hpp"
 #include "strategies/sandblaster/sandblaster.hpp"
 
@@ -21,7 +20,7 @@ namespace {
 
 std::vector<Strategy>& table() {
   static std::vector<Strategy> rows{
-      synchronous_strategy(),
+      synchronous_over_mesh(),
       zero_strategy(),
       spatial_strategy(),
       filter_parallel_strategy(),

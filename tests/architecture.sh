@@ -97,7 +97,7 @@ inner_folder() {  # LIBRARY PATH: the folder of a path inside the library, "." f
 }
 
 inner_order models network cost/allocator cost work layer_times pytorch_profile '. partition tables hugging_face onnx chakra'
-inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' 'sandblaster replay' .
+inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server mesh' 'sandblaster replay' .
 inner_order platforms . discovery discovery/hwloc
 inner_order scenarios keys reader experiment
 inner_order forecast processes . measured

@@ -148,6 +148,19 @@ idle strategy.all_reduce ring binomial_tree "${pipeline[@]}" strategy.zero=1
 works strategy.channels 1 4 "${pipeline[@]}" strategy.zero=1
 works strategy.schedule naive gpipe "${pipeline[@]}"
 works strategy.micro_batches 2 4 "${pipeline[@]}"
+sharded=(model=small-transformer 'strategy={kind: synchronous, mesh: {tensor: 2}, shard: parameters, precision: mixed, accumulation: 2}')
+works strategy.shard optimizer parameters "${sharded[@]}"
+works strategy.shard_within 2 4 "${sharded[@]}"
+works strategy.reshard_after_forward true false "${sharded[@]}"
+works strategy.fp32_gradients true false "${sharded[@]}"
+idle strategy.fp32_gradients true false "${sharded[@]}" strategy.precision=f32
+works strategy.schedule naive gpipe "${sharded[@]}" 'strategy.mesh={tensor: 2, pipeline: 2}'
+tokens=(model=gpt2-small platform=dgx-h100-pod 'strategy={kind: synchronous, mesh: {context: 2, tensor: 2}}')
+works strategy.sequence_parallel true false "${tokens[@]}"
+idle strategy.sequence_parallel true false "${sharded[@]}" 'strategy.mesh={pipeline: 1}'
+works strategy.context_exchange ring all_to_all "${tokens[@]}"
+idle strategy.context_exchange ring all_to_all "${sharded[@]}"
+idle strategy.capacity_factor 1 2 "${sharded[@]}"
 
 # Blocks of local training.
 for kind in model_averaging 'bmuf, block_momentum: 0.9' 'diloco, outer_momentum: 0.9, outer_learning_rate: 0.7'; do

@@ -86,6 +86,11 @@ struct MemoryOptions {
   int in_flight = 1;  ///< micro-batches whose activations are held at once (pipelines)
   Zero zero = Zero::none;
   int zero_ways = 1;
+  int expert_ways = 1;  ///< of zero_ways: devices that have different experts in layers of that kind
+  /// mixed: modules compute with parameters of 2 B, as in Megatron-LM and with the MixedPrecisionPolicy of
+  /// FSDP2, which casts its fp32 share when it gathers; false: autocast (pytorch), or a share of 2 B (ZeRO)
+  bool half_parameters = false;
+  bool fp32_gradients = false;  ///< mixed: gradients are summed into arrays of 4 B
   /// Activations are swapped to host memory until the backward pass (swapped_working_set).
   bool swap = false;
   /// Workspace of the kernel library. Without a value lbann has none, and pytorch and tensorflow have that of

@@ -12,9 +12,20 @@
 namespace stepcast {
 namespace {
 
-/// Share of the arrays of a ZeRO stage that one device holds.
-double share(const MemoryOptions& options, MemoryOptions::Zero stage) {
-  return options.zero >= stage ? 1.0 / options.zero_ways : 1.0;
+/// Share of the arrays of a ZeRO stage that one device holds. @param spread  see expert_spread
+double share(const MemoryOptions& options, MemoryOptions::Zero stage, double spread) {
+  return options.zero >= stage ? spread / options.zero_ways : 1.0;
+}
+
+/// Factor on the share of all parameters, because fewer devices have the same experts and partition them.
+double expert_spread(const Model& model, const MemoryOptions& options) {
+  double experts = 0;
+  for (const Layer& layer : model.layers) {
+    for (const ParameterTensor& tensor : layer.parameters)
+      experts += layer.kind == LayerKind::experts ? static_cast<double>(tensor.elements()) : 0;
+  }
+  return experts > 0 ? 1 + (options.expert_ways - 1) * experts / static_cast<double>(all_parameters(model))
+                     : 1;
 }
 
 double largest_layer(const Model& model) {
@@ -33,11 +44,15 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
   const double element = mixed ? kHalfBytes : kFp32Bytes;
   const auto trainable = static_cast<double>(trainable_parameters(model));
   const auto all = static_cast<double>(all_parameters(model));
-  const double state = share(options, Zero::optimizer_state);
-  memory.weights = {all * (share(options, Zero::parameters) * element + (mixed ? state * kFp32Bytes : 0))};
+  const double spread = expert_spread(model, options);
+  const double state = share(options, Zero::optimizer_state, spread);
+  const bool cast = mixed && options.zero == Zero::parameters && options.half_parameters;
+  const double used = cast ? 0 : share(options, Zero::parameters, spread) * element;
+  memory.weights = {all * (used + (mixed ? state * kFp32Bytes : 0))};
   // Autocast's casts of parameters are operators of the graph: the gradients of fp32 parameters are fp32.
-  const double gradient = autocast(options) && options.zero == Zero::none ? kFp32Bytes : element;
-  memory.gradients = {share(options, Zero::gradients) * trainable * gradient};
+  const bool casts = autocast(options) && options.zero == Zero::none;
+  const double gradient = casts || options.fp32_gradients ? kFp32Bytes : element;
+  memory.gradients = {share(options, Zero::gradients, spread) * trainable * gradient};
   memory.optimizer_state = {state * trainable * kFp32Bytes * optimizer_copies(options.optimizer)};
   if (options.zero == Zero::parameters && options.zero_ways > 1) {
     memory.gathered = {largest_layer(model) * element};

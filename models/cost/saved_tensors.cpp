@@ -107,7 +107,7 @@ SavedTensors gelu_tensors(const Layer& layer, const MemoryOptions& options) {
 
 bool autocast(const MemoryOptions& options) {
   return options.framework == MemoryOptions::Framework::pytorch &&
-         options.precision == MemoryOptions::Precision::mixed;
+         options.precision == MemoryOptions::Precision::mixed && !options.half_parameters;
 }
 
 std::vector<double> output_widths(const Model& model, const MemoryOptions& options) {

@@ -70,6 +70,13 @@ inline constexpr int kNetworkInput = -1;
 struct Layer {
   std::string name;
   LayerKind kind{};
+
+  /// Layers `first` to `last` - 1, which a network repeats.
+  struct LayerBlock {
+    int first = 0, last = 0;
+
+    bool operator==(const LayerBlock&) const = default;
+  };
   std::vector<int> inputs;  ///< indices of earlier layers, or kNetworkInput
   Shape input;              ///< shape of the first input
   Shape output;

@@ -96,10 +96,11 @@ Shape transformer_input(const TransformerStack& stack) {
 
 LayerList transformer_layers(const TransformerStack& stack) {
   LayerChain chain{transformer_input(stack), {}};
-  std::vector<int> blocks;
+  std::vector<LayerBlock> blocks;
   for (int i = 0; i < stack.layers; ++i) {
-    blocks.push_back(static_cast<int>(chain.layers.size()));
+    const int first = static_cast<int>(chain.layers.size());
     append_block(i, stack, chain);
+    blocks.push_back({first, static_cast<int>(chain.layers.size())});
   }
   append_norm("final_norm", chain);
   complete_dense(stack.vocabulary, false, begin("vocabulary", LayerKind::dense, last(chain), chain));
@@ -116,13 +117,13 @@ using Indices = std::map<std::string, int>;  // indices of the layers read so fa
 
 /// Names and shapes that the reader knows at one place of the list.
 struct Scope {
-  Shape input;                    ///< of the network
-  std::vector<Layer> layers;      ///< all layers above
-  std::vector<YamlValue> values;  ///< their YAML
-  Indices names;                  ///< their indices
-  Indices own;                    ///< inside a block: layers of the same repetition, and `previous`
-  std::string prefix;             ///< inside a block: of the layers' names
-  std::vector<int> blocks;        ///< first layers of the repetitions of blocks
+  Shape input;                     ///< of the network
+  std::vector<Layer> layers;       ///< all layers above
+  std::vector<YamlValue> values;   ///< their YAML
+  Indices names;                   ///< their indices
+  Indices own;                     ///< inside a block: layers of the same repetition, and `previous`
+  std::string prefix;              ///< inside a block: of the layers' names
+  std::vector<LayerBlock> blocks;  ///< the repetitions
 };
 
 const Shape& shape_of(int index, const Scope& scope) {
@@ -237,9 +238,10 @@ void append_block(const YamlValue& value, Scope& scope) {
   if (layers.empty()) list.expected("at least one layer");
   for (std::int64_t i = 0; i < times; ++i) {
     scope.prefix = fmt::format("{}{}_", name, i);
-    scope.blocks.push_back(static_cast<int>(scope.layers.size()));
+    const int first = static_cast<int>(scope.layers.size());
     scope.own = {{"previous", static_cast<int>(scope.layers.size()) - 1}};
     for (const YamlValue& layer : layers) append_layer(layer, scope);
+    scope.blocks.push_back({first, static_cast<int>(scope.layers.size())});
   }
   scope.prefix.clear();
   scope.own.clear();

@@ -9,7 +9,7 @@ namespace stepcast {
 
 struct LayerList {
   std::vector<Layer> layers;
-  std::vector<int> blocks;  ///< first layers of the blocks of a stack, or of the repetitions of a block
+  std::vector<LayerBlock> blocks;  ///< of a stack, or the repetitions of a block
 };
 
 /// A stack of pre-norm transformer blocks as in GPT-2, from embedded tokens {sequence, width} to the loss.

@@ -15,7 +15,7 @@ struct Model {
   std::string sample = "sample";  ///< word for one sample in tables: "image", "frame", "chunk of 106 frames"
   Shape input;                    ///< shape of one sample
   std::vector<Layer> layers;
-  std::vector<int> blocks;  ///< first layers of the blocks of a stack, and of repeated blocks
+  std::vector<LayerBlock> blocks;  ///< the blocks of a stack, and repeated blocks
 };
 
 /// Reads the YAML file of a network. @throws InputError

@@ -294,9 +294,18 @@ void share_own_experts(const Experts& experts, std::size_t index, ShardedModel& 
   layer.parameters[2].shape.front() /= experts.ways;
   sharded.summed_in_group[index] = false;
   if (experts.ways == 1) return;
-  const Exchange tokens{Exchange::Kind::all_to_all,
-                        expert_rows(layer) * static_cast<double>(layer.input.back())};
-  sharded.exchanges[index] = {{tokens}, {tokens}, {tokens}, {tokens}};
+  const double rows = expert_rows(layer) * static_cast<double>(layer.input.back());
+  const Exchange tokens{Exchange::Kind::all_to_all, rows / experts.token_ways, Exchange::Axis::expert};
+  LayerExchange& exchange = sharded.exchanges[index];
+  if (experts.token_ways > 1) {
+    const Exchange gather{Exchange::Kind::all_gather, rows}, scatter{Exchange::Kind::reduce_scatter, rows};
+    exchange = {{tokens, gather}, {scatter, tokens}, {tokens, gather}, {scatter, tokens}};
+    return;
+  }
+  exchange.before_forward.insert(exchange.before_forward.begin(), tokens);
+  exchange.after_forward.insert(exchange.after_forward.begin(), tokens);
+  exchange.before_backward.insert(exchange.before_backward.begin(), tokens);
+  exchange.after_backward.insert(exchange.after_backward.begin(), tokens);
 }
 
 }  // namespace
@@ -309,13 +318,16 @@ std::vector<std::size_t> expert_layers(const Model& model) {
   return found;
 }
 
+void share_experts(const Experts& experts, ShardedModel& sharded) {
+  sharded.summed_in_group.assign(sharded.part.layers.size(), true);
+  for (const std::size_t layer : expert_layers(sharded.part)) share_own_experts(experts, layer, sharded);
+}
+
 ShardedModel shard_experts(const Model& model, const Experts& experts) {
   ShardedModel sharded{model, {}, {}};
   sharded.exchanges.resize(model.layers.size());
-  sharded.summed_in_group.assign(model.layers.size(), true);
-  const std::vector<std::size_t> own = expert_layers(model);
-  for (const std::size_t layer : own) share_own_experts(experts, layer, sharded);
-  if (!own.empty()) return sharded;
+  share_experts(experts, sharded);
+  if (!expert_layers(model).empty()) return sharded;
   const std::vector<std::size_t> hidden = hidden_layers(model);
   for (std::size_t block = 0; block < hidden.size(); ++block) {
     if ((block + 1) % static_cast<std::size_t>(experts.every) != 0) continue;
@@ -326,7 +338,7 @@ ShardedModel shard_experts(const Model& model, const Experts& experts) {
     }
     if (experts.ways == 1) continue;
     const double tokens = static_cast<double>(elements(sharded.part.layers[first].input));
-    const Exchange exchange{Exchange::Kind::all_to_all, tokens};
+    const Exchange exchange{Exchange::Kind::all_to_all, tokens, Exchange::Axis::expert};
     sharded.exchanges[first].before_forward.push_back(exchange);
     sharded.exchanges[first].after_backward.push_back(exchange);
     sharded.exchanges[first + 2].after_forward.push_back(exchange);

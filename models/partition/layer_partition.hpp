@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,23 @@ namespace stepcast {
 /// A collective among the devices that share a layer.
 struct Exchange {
   enum class Kind { all_gather, reduce_scatter, all_reduce, all_to_all };
+  /// The devices that take part: those that share the layer (also where there is only one kind of group),
+  /// those with other tokens of the same samples, or those that share the experts.
+  enum class Axis { tensor, context, expert };
 
   Kind kind{};
   /// Elements of the whole buffer for one sample; for all_to_all, of the buffer of one device.
   double elements = 0;
+  Axis axis = Axis::tensor;
 };
 
 /// Collectives before and after the passes of one layer. Backward means the backward-data pass.
 struct LayerExchange {
-  std::vector<Exchange> before_forward, after_forward, before_backward, after_backward;
+  std::vector<Exchange> before_forward = {}, after_forward = {}, before_backward = {}, after_backward = {};
+  std::vector<Exchange> during_backward = {};  ///< only backward-weights needs them
+  /// Data that passes from device to device while the layer computes with what has arrived.
+  std::optional<Exchange> forward_ring = {}, backward_ring = {};
+  double last_share = 0;  ///< share of the pass that needs the end of the ring
 };
 
 /// A network whose layers are shared by a group of devices that work on the same samples.
@@ -29,6 +38,9 @@ struct ShardedModel {
   /// For each layer, whether its gradient must also be summed within the group, because the devices hold the
   /// same parameters and process different data.
   std::vector<bool> summed_in_group;
+  /// Whether the devices of the tensor axis have different tokens of the layer, so that its gradient is a
+  /// partial sum (sequence parallelism); empty: no layer.
+  std::vector<bool> divided_tokens = {};
 };
 
 /// The reason why no part of the network's first layer of kind `measured` can be computed alone; empty if it
@@ -65,6 +77,9 @@ struct Experts {
   /// Capacity of an expert / its even share of tokens; unused capacity is padding.
   double capacity_factor = 1;
   int every = 2;  ///< one block in `every` has experts, the last one; unused if the network has experts
+  /// Devices that share the hidden units of every expert and have different tokens (sequence parallelism);
+  /// 1: they have the same tokens.
+  int token_ways = 1;
 };
 
 /// The layers of kind `experts`, which a network has if it was trained with experts, such as Mixtral.
@@ -76,6 +91,11 @@ std::vector<std::size_t> expert_layers(const Model& model);
 /// Source: D. Lepikhin et al., "GShard: scaling giant models with conditional computation and automatic
 /// sharding", ICLR 2021, section 2.
 ShardedModel shard_experts(const Model& model, const Experts& experts);
+
+/// The same for a network with layers of kind `experts` whose layers may be shared already. Where devices of
+/// the tensor axis have different tokens, the rows of an expert are gathered over them after the all-to-all
+/// and scattered before the next. Source: Megatron-Core, MoEAlltoAllTokenDispatcher.
+void share_experts(const Experts& experts, ShardedModel& sharded);
 
 /// The reason why the experts cannot be partitioned like this; empty if they can.
 std::string expert_problem(const Model& model, const Experts& experts);

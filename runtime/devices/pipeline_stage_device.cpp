@@ -5,7 +5,7 @@
 #include "kernels/timing/step_timer.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
-#include "strategies/pipeline/pipeline_stage.hpp"
+#include "strategies/mesh/pipeline_stage.hpp"
 
 namespace stepcast {
 namespace {

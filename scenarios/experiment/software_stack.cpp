@@ -73,7 +73,8 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   const auto stack = software_stack_of(document, library);
   const YamlNode* kind = find_path(document, "strategy.kind");
   if (!stack || kind == nullptr) return {};
-  if (stack->kind && kind->text == "synchronous") assign(document, {"strategy.kind", *stack->kind});
+  const bool mesh = find_path(document, "strategy.mesh") != nullptr;  // whose `shard` is the stack's value
+  if (stack->kind && kind->text == "synchronous" && !mesh) assign(document, {"strategy.kind", *stack->kind});
   const Strategy* strategy = find_strategy(find_path(document, "strategy.kind")->text);
   if (strategy == nullptr) return {};  // which the reader refuses
   const bool nccl = platform_value(document, "software.nccl", library) != nullptr ||

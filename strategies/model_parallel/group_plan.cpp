@@ -38,20 +38,41 @@ Collective::Kind kind_of(Exchange::Kind kind) {
   return Collective::Kind::all_reduce;
 }
 
+CommunicatorId communicator_of(const GroupPlan& groups, Exchange::Axis axis) {
+  switch (axis) {
+    case Exchange::Axis::context:
+      return groups.context;
+    case Exchange::Axis::expert:
+      return groups.expert;
+    case Exchange::Axis::tensor:
+      break;
+  }
+  return groups.group;
+}
+
 /// Adds the collectives of exchanges around a layer.
 /// @param carried  array that the exchanges send
 void add_calls(const std::vector<Exchange>& exchanges, int layer, Array carried, GroupPlan& groups,
                std::vector<Call>& calls) {
   const std::int64_t batch = groups.batch[static_cast<std::size_t>(layer)];
   for (const Exchange& exchange : exchanges) {
-    const double whole = exchange.kind == Exchange::Kind::all_to_all ? groups.ways : 1;
+    const CommunicatorId ranks = communicator_of(groups, exchange.axis);
+    const bool to_all = exchange.kind == Exchange::Kind::all_to_all;
+    const double whole = to_all ? groups.plan.communicators[ranks.index()].size : 1;
     const Bytes size = static_cast<double>(batch) * exchange.elements * whole * groups.element;
-    const CollectiveId collective = add_collective(groups.plan, kind_of(exchange.kind), groups.group, size);
+    const CollectiveId collective = add_collective(groups.plan, kind_of(exchange.kind), ranks, size);
     if (!collective.exists()) continue;
     groups.plan.collectives.back().buffer.array = carried;
     groups.plan.collectives.back().layer = layer;
     calls.push_back({collective, "exchange"});
   }
+}
+
+/// The ring of a layer, if it has one.
+Call ring_call(const std::optional<Exchange>& ring, int layer, Array carried, GroupPlan& groups) {
+  std::vector<Call> calls;
+  if (ring) add_calls({*ring}, layer, carried, groups, calls);
+  return calls.empty() ? Call{} : calls.front();
 }
 
 }  // namespace
@@ -145,12 +166,18 @@ void add_exchanges(LayerRange layers, GroupPlan& groups) {
     add_calls(exchange.before_forward, layer, Array::activations, groups, calls.before_forward);
     add_calls(exchange.after_forward, layer, Array::activations, groups, calls.after_forward);
     add_calls(exchange.before_backward, layer, Array::errors, groups, calls.before_backward);
+    add_calls(exchange.during_backward, layer, Array::activations, groups, calls.during_backward);
     add_calls(exchange.after_backward, layer, Array::errors, groups, calls.after_backward);
+    if (!exchange.forward_ring) continue;
+    calls.forward_halo = ring_call(exchange.forward_ring, layer, Array::activations, groups);
+    calls.backward_halo = ring_call(exchange.backward_ring, layer, Array::errors, groups);
+    calls.forward_border = calls.backward_border = exchange.last_share;
+    calls.sides = 1;
   }
 }
 
 std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, CommunicatorId communicator,
-                             GroupPlan& groups) {
+                             const GradientSizes& sizes, GroupPlan& groups) {
   std::vector<LayerGradients> gradients = gradient_arrays(groups.sharded.part);
   bool all = true;  // all gradients of the layers are summed, so a bucket is a slice of them
   for (int i = 0; i < static_cast<int>(gradients.size()); ++i) {
@@ -161,7 +188,7 @@ std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, Communicat
     if (!here || !asked) gradients[layer].clear();
   }
   std::vector<Bucket> buckets;
-  for (Bucket bucket : gradient_buckets(gradients, groups.element, groups.options.bucket)) {
+  for (Bucket bucket : gradient_buckets(gradients, sizes.element, sizes.bucket)) {
     if (bucket.gradient.value <= 0) continue;
     bucket.layers = {std::max(bucket.layers.first, layers.first), std::min(bucket.layers.last, layers.last)};
     bucket.sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, bucket.gradient);
@@ -283,8 +310,9 @@ void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Tr
 Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   const GroupOptions& options = groups.options;
   const LayerRange layers{0, static_cast<int>(setting.model.layers.size())};
-  std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
-  for (const Bucket& bucket : add_sums(layers, true, groups.all, groups)) buckets.push_back(bucket);
+  const GradientSizes sizes{groups.element, options.bucket};
+  std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, sizes, groups);
+  for (const Bucket& bucket : add_sums(layers, true, groups.all, sizes, groups)) buckets.push_back(bucket);
   const auto sums =
       sums_by_layer(options.overlap ? buckets : std::vector<Bucket>{}, setting.model.layers.size());
 

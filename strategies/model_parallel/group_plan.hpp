@@ -40,11 +40,12 @@ struct GroupPlan {
   Plan plan;
   GroupOptions options;
   int ways = 1;
-  std::int64_t micro_batch = 1;  ///< samples of a replica at once
-  CommunicatorId group{0};       ///< communicator of the devices of a replica
-  CommunicatorId replicas{1};    ///< communicator of the devices in the same place of each replica
-  CommunicatorId all{2};         ///< communicator of all devices
-  Bytes element;                 ///< size of an activation or gradient in a message
+  std::int64_t micro_batch = 1;          ///< samples of a replica at once
+  CommunicatorId group{0};               ///< communicator of the devices of a replica
+  CommunicatorId context{0}, expert{0};  ///< those of other axes of a mesh
+  CommunicatorId replicas{1};            ///< communicator of the devices in the same place of each replica
+  CommunicatorId all{2};                 ///< communicator of all devices
+  Bytes element;                         ///< size of an activation or gradient in a message
   ShardedModel sharded;
   std::vector<std::int64_t> batch;  ///< samples of each layer on one device at once
   std::vector<LayerCalls> calls;    ///< collectives around the passes of each layer
@@ -67,10 +68,15 @@ CollectiveId add_collective(Plan& plan, Collective::Kind kind, CommunicatorId co
 /// Adds the exchanges of these layers of `groups.sharded` as collectives of the group, and the calls of them.
 void add_exchanges(LayerRange layers, GroupPlan& groups);
 
+/// Sizes of an element and of a bucket of gradients in messages.
+struct GradientSizes {
+  Bytes element, bucket;
+};
+
 /// Adds the sums of the gradients of these layers over a communicator.
 /// @param summed_in_group  selects the layers whose ShardedModel::summed_in_group has this value
 std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, CommunicatorId communicator,
-                             GroupPlan& groups);
+                             const GradientSizes& sizes, GroupPlan& groups);
 
 /// Sums that can start after the backward pass of a layer, for each layer.
 std::vector<std::vector<CollectiveId>> sums_by_layer(const std::vector<Bucket>& buckets, std::size_t layers);

@@ -137,7 +137,10 @@ void backward_layer(PassBuilder& pass, const LayerCalls& calls, int layer, bool 
   pass.calls(calls.before_backward);
   if (!calls.after_backward.empty()) {
     if (calls.backward_halo.collective.exists()) pass.call(calls.backward_halo);
-    pass.run({first + 1, last});
+    const LayerRange data{first + 1, last};
+    for (std::size_t i = 0; i < calls.during_backward.size(); ++i)
+      pass.call(calls.during_backward[i], i == 0 && overlap ? data : LayerRange{});
+    if (calls.during_backward.empty() || !overlap) pass.run(data);
     for (std::size_t i = 0; i < calls.after_backward.size(); ++i)
       pass.call(calls.after_backward[i], i == 0 && overlap ? LayerRange{first, first + 1} : LayerRange{});
     if (!overlap) pass.run({first, first + 1});

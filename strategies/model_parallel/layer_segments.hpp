@@ -24,6 +24,7 @@ struct Call {
 /// while the part of the layer that does not need them is computed. "Backward" means backward-data.
 struct LayerCalls {
   std::vector<Call> before_forward, after_forward, before_backward, after_backward;
+  std::vector<Call> during_backward;  ///< run during backward-data, of a layer with calls after it
   Call forward_halo, backward_halo;
   double forward_border = 0;   ///< share of the outputs that read a neighbour's rows
   double backward_border = 0;  ///< share of the input's error signal that reads them

@@ -37,7 +37,9 @@ MachineReplicas machine_replicas(const Setting& setting, const ServerOptions& op
   const LayerRange layers{0, static_cast<int>(setting.model.layers.size())};
   GroupPlan groups = exchanging_groups(setting, options, layers);
   // Filters that all machines of a replica hold, which DistBelief's networks do not have.
-  const auto sums = sums_by_layer(add_sums(layers, true, groups.group, groups), setting.model.layers.size());
+  const auto sums =
+      sums_by_layer(add_sums(layers, true, groups.group, {groups.element, groups.options.bucket}, groups),
+                    setting.model.layers.size());
   const bool overlap = groups.options.halo_overlap;
 
   MachineReplicas replicas;

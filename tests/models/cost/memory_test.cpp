@@ -1,8 +1,10 @@
 #include "models/cost/memory.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/cost/activation_memory.hpp"
+#include "models/cost/framework_memory.hpp"
 #include "models/loader.hpp"
 #include "read_text.hpp"
 
@@ -70,6 +72,26 @@ TEST_CASE("each memory option has its documented effect", "[models]") {
     CHECK(memory.weights.value == 4 * 96);
     CHECK(memory.activations.value == 4 * 10.5);
   }
+}
+
+TEST_CASE("modules with parameters of 2 B keep every output in 2 B, of which autocast keeps some in 4",
+          "[models]") {
+  const Model model = shipped_model("gpt2-small");
+  MemoryOptions options;
+  options.framework = MemoryOptions::Framework::pytorch;
+  options.attention = MemoryOptions::Attention::flash;
+  options.precision = MemoryOptions::Precision::mixed;
+  const Memory cast = training_memory(model, options);
+  CHECK(std::ranges::count(output_widths(model, options), 4.0) > 12);
+  options.half_parameters = true;
+  const Memory half = training_memory(model, options);
+  CHECK(std::ranges::count(output_widths(model, options), 4.0) == 0);
+  CHECK(half.activations < cast.activations);
+  CHECK(half.weights == cast.weights);
+  options.zero = MemoryOptions::Zero::parameters;
+  options.zero_ways = 8;
+  CHECK(training_memory(model, options).weights.value ==
+        Approx(4.0 / 8 * static_cast<double>(all_parameters(model))));
 }
 
 TEST_CASE("a layer in place does not overwrite an output that another layer reads", "[models]") {

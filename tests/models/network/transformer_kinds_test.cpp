@@ -154,7 +154,7 @@ TEST_CASE("a repeated block equals the layers written out", "[models]") {
       "{name: final_norm, kind: layer_norm}, {name: vocabulary, kind: dense, units: 20, bias: false},"
       "{name: loss, kind: softmax_cross_entropy}]}");
   REQUIRE(block.layers.size() == stack.layers.size());
-  CHECK(block.blocks == std::vector<int>{0, 10, 20, 30, 40});
+  CHECK(block.blocks == std::vector<LayerBlock>{{0, 10}, {10, 20}, {20, 30}, {30, 40}, {40, 50}});
   CHECK(stack.blocks == block.blocks);
   for (std::size_t i = 0; i < block.layers.size(); ++i) {
     CHECK(block.layers[i].name == stack.layers[i].name);

@@ -70,7 +70,8 @@ TEST_CASE("every strategy reads every key of its table, and its table says what 
       // No key takes such a mapping, so a reader that looks at the key refuses it with the key's path.
       const std::string error = refusal(strategy, with(strategy.example, name, "{no: key}"));
       CHECK(error.find(": strategy." + name) != std::string::npos);
-      if (key.name != "validation") CHECK(error.find("unknown key") == std::string::npos);
+      if (key.name != "validation" && key.inside == nullptr)
+        CHECK(error.find("unknown key") == std::string::npos);
     }
   }
 }

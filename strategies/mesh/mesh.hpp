@@ -1,0 +1,75 @@
+#pragma once
+
+#include <string>
+
+#include "models/cost/activation_memory.hpp"
+#include "models/partition/layer_partition.hpp"
+#include "models/partition/pipeline_stages.hpp"
+#include "models/partition/sequence_partition.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
+#include "strategies/options/strategy.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+/// Sizes of the axes along which the devices of a run lie. Ranks count the tensor axis first, then context,
+/// data and pipeline, as Megatron-LM's order tp-cp-dp-pp does.
+struct Mesh {
+  int pipeline = 1;
+  int data = 1;
+  int context = 1;
+  int tensor = 1;
+  int expert = 1;  ///< devices of the context and data axes that share the experts of a layer
+
+  int copies() const { return data * context; }  ///< devices that hold the same part of the same layers
+  int stage() const { return copies() * tensor; }
+  int replica() const { return pipeline * context * tensor; }  ///< devices that work on the same samples
+};
+
+/// Options of a step over a mesh of devices.
+struct MeshOptions {
+  GroupOptions group;
+  Mesh mesh;
+  PipelineOrder order = PipelineOrder::one_forward_one_backward;
+  int chunks = 1;  ///< runs of layers in each stage
+  /// What the devices with the same layers partition among themselves (ZeRO 1 to 3, FSDP).
+  MemoryOptions::Zero shard = MemoryOptions::Zero::none;
+  /// Devices that share a partition: all copies, or those of a node (hybrid sharding).
+  int shard_ways = 1;
+  /// Parameters are freed after a forward pass and gathered again; false: gathered once a step.
+  bool reshard = true;
+  bool sequence_parallel = false;  ///< the tensor axis divides the tokens between shared layers
+  ContextExchange context_exchange = ContextExchange::ring;
+  Experts experts;
+  bool half_parameters = false;  ///< see MemoryOptions
+  bool blocks = false;   ///< units that are gathered together are the network's blocks; false: buckets
+  Bytes gradient;        ///< size of an element in sums of gradients
+  std::string scatters;  ///< "with zero: 1": why gradients have no all-reduce; empty: they have
+
+  bool shards_parameters() const { return shard == MemoryOptions::Zero::parameters; }
+  /// No device keeps whole gradients, so they are scattered after every micro-batch.
+  bool sums_every_micro_batch() const { return shard >= MemoryOptions::Zero::gradients && reshard; }
+};
+
+/// Keys and options of `kind: pipeline`. The size of the data axis is not known yet.
+const Keys& pipeline_keys();
+MeshOptions read_pipeline_options(const YamlMap& map);
+
+/// Keys that `kind: synchronous` has for a mesh.
+const Keys& mesh_keys();
+/// Options of `kind: synchronous` with one of mesh_keys(). @throws InputError if the axes do not make up the
+/// workers, or for a key that a mesh does not have
+MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting);
+
+/// First layers of all runs of layers (one for each chunk of each stage): the layers that `split_points`
+/// names, those of equal numbers of blocks, or those that make the slowest run fastest.
+/// @param stages  the key that is wrong if there are too few layers
+Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const Setting& setting,
+                            const Trace& times, int runs);
+
+Strategy pipeline_strategy();
+
+/// `kind: synchronous`: with one of mesh_keys() a step over a mesh of devices, else plain data parallelism.
+Strategy synchronous_over_mesh();
+
+}  // namespace stepcast

@@ -1,0 +1,270 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/partition/tensor_shard.hpp"
+#include "strategies/data_parallel/synchronous.hpp"
+#include "strategies/data_parallel/zero.hpp"
+#include "strategies/mesh/mesh.hpp"
+#include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/options/strategy.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+namespace {
+
+/// @returns reason why kernels cannot run stages whose layers are shared by ranks; empty where they can
+std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded, const Stages& starts) {
+  for (const int start : starts) {
+    if (start == 0 || start == static_cast<int>(model.layers.size())) continue;
+    for (const int source : boundary_sources(model, start)) {
+      const auto i = static_cast<std::size_t>(source);
+      if (source >= 0 && sharded.part.layers[i].output != model.layers[i].output)
+        return fmt::format("a stage boundary after layer {}, whose output ranks share", model.layers[i].name);
+    }
+  }
+  return part_problem(model, sharded);
+}
+
+/// The division of the network among the ranks of the plan.
+ModelPartition pipeline_partition(const Model& model, const MeshOptions& options, const Stages& starts,
+                                  const GroupPlan& groups) {
+  ModelPartition partition;
+  partition.form = ModelPartition::Form::stages;
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) partition.stages.push_back({starts[i], starts[i + 1]});
+  partition.ways = options.mesh.tensor;
+  partition.micro_batch = groups.micro_batch;
+  partition.micro_batches = options.group.micro_batches;
+  partition.sums_every_micro_batch = options.sums_every_micro_batch();
+  const int stages = options.mesh.pipeline;
+  for (int stage = 0; options.group.recompute && stage < stages; ++stage)
+    partition.recomputed.push_back(
+        pipeline_schedule(options.order, stage, stages, options.group.micro_batches, options.chunks));
+  if (options.mesh.tensor > 1) partition.simulated_only = tensor_stage_problem(model, groups.sharded, starts);
+  if (options.group.recompute && has_dropout(model)) partition.simulated_only = kRecomputedDropout;
+  if (options.group.training.mixed) partition.simulated_only = "activations of 2 bytes";
+  return partition;
+}
+
+/// Groups of `size` of the ranks of a stage, whose ranks lie `stride` apart.
+std::vector<RankId> strided(int first, int ranks, int stride, int size) {
+  std::vector<RankId> groups;
+  for (int block = first; block < first + ranks; block += stride * size) {
+    for (int offset = 0; offset < stride; ++offset) {
+      for (int i = 0; i < size; ++i) groups.emplace_back(block + offset + i * stride);
+    }
+  }
+  return groups;
+}
+
+/// Adds the communicators of stage `stage`, and sets groups.group to that of the tensor axis.
+StageGroups add_communicators(const Setting& setting, const MeshOptions& options, int stage,
+                              GroupPlan& groups) {
+  Plan& plan = groups.plan;
+  const Mesh& mesh = options.mesh;
+  const int ranks = mesh.stage(), first = stage * ranks, shards = options.shard_ways;
+  const auto add_groups = [&](int stride, int size) {
+    return add(plan,
+               communicator(setting.platform, plan.endpoints, strided(first, ranks, stride, size), size));
+  };
+  const auto add_sums = [&](int stride, int size) {
+    const CommunicatorId sums = add_groups(stride, size);
+    apply(groups.options.communication, plan.communicators.back());
+    return sums;
+  };
+  groups.group = add_groups(1, mesh.tensor);
+  StageGroups places;
+  places.shards = groups.replicas = add_sums(mesh.tensor, mesh.copies());
+  if (mesh.context > 1) groups.context = add_groups(mesh.tensor, mesh.context);
+  if (mesh.expert > 1) {
+    groups.expert = add_groups(mesh.tensor, mesh.expert);
+    places.expert_copies = add_sums(mesh.tensor * mesh.expert, mesh.copies() / mesh.expert);
+  }
+  if (options.shards_parameters() && shards < mesh.copies()) {
+    places.shards = add_sums(mesh.tensor, shards);
+    places.shard_copies = add_sums(mesh.tensor * shards, mesh.copies() / shards);
+  }
+  return places;
+}
+
+/// Seconds of all passes of one step, for the mean stage.
+double mean_work(const Workload& workload, const MeshOptions& options) {
+  double sum = 0;
+  for (const LayerSeconds& segment : workload.median) {
+    const double forward = (options.group.recompute ? 2 : 1) * segment.forward;
+    sum += options.group.micro_batches * (forward + segment.backward) + segment.update;
+  }
+  return sum / options.mesh.pipeline;
+}
+
+/// Makes every copy update its share only.
+void share_updates(const Device& device, const std::vector<LayerCost>& costs, const MeshOptions& options,
+                   const Model& part, Trace& times) {
+  if (options.shard == MemoryOptions::Zero::none) return;
+  for (std::size_t i = 0; i < times.layers.size(); ++i) {
+    const bool experts = part.layers[i].kind == LayerKind::experts;
+    const int ways = options.shard_ways / (experts ? options.mesh.expert : 1);
+    const double launches = costs[i].update.kernels * device.kernel_gap().value;
+    for (double& seconds : times.layers[i].update.seconds) seconds = shared_update(seconds, launches, ways);
+  }
+}
+
+void add_channels(int from, int to, Plan& plan) {
+  plan.channels.emplace_back(from, to);
+  plan.channels.emplace_back(to, from);
+}
+
+void add_role(int number, int ranks, PipelineStage stage, Plan& plan) {
+  plan.roles.push_back({fmt::format("stage {}", number), RankId(number * ranks), ranks, 0, true,
+                        [stage = std::make_shared<const PipelineStage>(std::move(stage))](Worker& worker) {
+                          return pipeline_stage(worker, *stage);
+                        }});
+  if (number > 0) add_channels(number - 1, number, plan);
+}
+
+/// The keys of the axes, which are named where the network cannot be divided along them.
+struct MeshKeys {
+  YamlValue pipeline, context, tensor, expert;
+};
+
+/// The part of a device: each axis changes the layers, and adds its exchanges.
+ShardedModel divided_model(const Model& model, const MeshOptions& options, const MeshKeys& keys) {
+  const Mesh& mesh = options.mesh;
+  if (mesh.tensor > 1) refuse_if(tensor_problem(model, mesh.tensor), keys.tensor);
+  ShardedModel sharded = shard_tensor(model, mesh.tensor);
+  if (options.sequence_parallel) {
+    refuse_if(token_problem(model, sharded.part, mesh.tensor), keys.tensor);
+    divide_tokens(model, mesh.tensor, sharded);
+  }
+  if (mesh.expert > 1) {
+    const std::vector<std::size_t> layers = expert_layers(model);
+    if (layers.empty()) keys.expert.refuse("the network has no layers of kind experts");
+    Experts experts = options.experts;
+    experts.count = static_cast<int>(model.layers[layers.front()].experts);
+    experts.top = static_cast<int>(model.layers[layers.front()].top);
+    refuse_if(expert_problem(model, experts), keys.expert);
+    share_experts(experts, sharded);
+  }
+  if (mesh.context > 1) {
+    refuse_if(context_problem(sharded.part, mesh.context, options.context_exchange), keys.context);
+    divide_context(mesh.context, options.context_exchange, sharded);
+  }
+  return sharded;
+}
+
+/// Adds the stages, each with its program, and sets the memory of the fullest.
+Memory add_stages(const Setting& setting, const MeshOptions& options, const Stages& starts,
+                  GroupPlan& groups) {
+  Memory fullest;
+  const int stages = options.mesh.pipeline;
+  for (int number = 0; number < stages; ++number) {
+    const StageGroups places = add_communicators(setting, options, number, groups);
+    PipelineStage stage = make_stage(setting, options, number, starts, places, groups);
+    const Memory memory = stage_memory(options, stage, groups);
+    if (memory.total() > fullest.total()) fullest = memory;
+    add_role(number, options.mesh.stage(), std::move(stage), groups.plan);
+  }
+  if (options.chunks > 1 && stages > 2) add_channels(stages - 1, 0, groups.plan);
+  return fullest;
+}
+
+/// Divides the network over the mesh and gives every stage its program.
+Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting, MeshOptions options) {
+  Mesh& mesh = options.mesh;
+  GroupPlan groups = begin_groups(setting, options.group, mesh.replica(), keys.pipeline);
+  groups.sharded = divided_model(setting.model, options, keys);
+  mesh.data = setting.workers() / mesh.replica();
+  set_samples(setting, mesh.data, groups);
+  groups.ways = mesh.context * mesh.tensor * mesh.expert;
+  groups.plan.communicators.clear();
+  groups.captured_trace = map.maybe("part_trace");
+
+  Trace times = part_times(setting, groups);
+  const std::vector<LayerCost> costs = layer_costs(groups.sharded.part, setting.device.choice());
+  share_updates(setting.device, costs, options, groups.sharded.part, times);
+  const Stages starts =
+      first_layers_of_runs(map, keys.pipeline, setting, times, mesh.pipeline * options.chunks);
+  const Memory fullest = add_stages(setting, options, starts, groups);
+  Workload workload =
+      segmented_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
+  scale(workload, options.group.training.compute_factor);
+  workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size / mesh.context;
+  const double work = mean_work(workload, options);
+  Plan plan = std::move(groups.plan);
+  plan.partition = pipeline_partition(setting.model, options, starts, groups);
+  plan.workloads.push_back(std::move(workload));
+  plan.summed_gradients = mesh.data;  // the sum over micro-batches counts as one gradient
+  finish_group_plan(setting, groups, times, fullest, plan);
+  note_ineffective_group(groups, options.scatters, plan);
+  if (mesh.copies() == 1)
+    note_ineffective(map, {"zero", "shard", "fp32_gradients"}, "with one replica", plan.ineffective_keys);
+  plan.figures = [work, stages = mesh.pipeline](const Records&, double seconds) {
+    return Figures{{"stages", stages}, {"idle_share", 1 - work / seconds}};
+  };
+  return plan;
+}
+
+Plan read_pipeline(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = read_map(value, pipeline_keys());
+  MeshOptions options = read_pipeline_options(map);
+  if (map.has("accumulation"))
+    map.at("accumulation").refuse("not valid with kind: pipeline; give micro_batches");
+  const YamlValue stages = map.at("stages");
+  options.shard_ways = std::max(1, setting.workers() / options.mesh.pipeline / options.mesh.tensor);
+  const YamlValue tensor = map.has("tensor") ? map.at("tensor") : stages;
+  return plan_mesh(map, {stages, stages, tensor, stages}, setting, options);
+}
+
+/// True if the mapping has a key that only a mesh has.
+bool has_mesh(const YamlMap& map) {
+  return std::ranges::any_of(mesh_keys(), [&](const Key& key) { return map.has(key.name); });
+}
+
+void note_ineffective_axes(const YamlMap& map, const MeshOptions& options, IneffectiveKeys& found) {
+  const Mesh& mesh = options.mesh;
+  if (mesh.tensor == 1) note_ineffective(map, {"sequence_parallel"}, "without mesh.tensor", found);
+  if (mesh.context == 1) note_ineffective(map, {"context_exchange"}, "without mesh.context", found);
+  if (mesh.expert == 1) note_ineffective(map, {"capacity_factor"}, "without mesh.expert", found);
+}
+
+Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
+  const Strategy plain = synchronous_strategy();
+  const YamlMap map = read_map(value, joined_keys({plain.keys, mesh_keys()}));
+  if (!has_mesh(map)) return plain.plan(value, setting);
+  const MeshOptions options = read_mesh_options(map, setting);
+  const YamlValue mesh = map.has("mesh") ? map.at("mesh") : map.value();
+  const YamlMap axes = mesh.any_map();
+  const auto axis = [&](const char* name) { return axes.has(name) ? axes.at(name) : mesh; };
+  const MeshKeys keys{axis("pipeline"), axis("context"), axis("tensor"), axis("expert")};
+  Plan plan = plan_mesh(map, keys, setting, options);
+  plan.simulated_only = plan.partition.simulated_only = "a mesh of devices (strategy.mesh, strategy.shard)";
+  plan.partition.form = ModelPartition::Form::other;
+  plan.no_arithmetic = "mesh";
+  note_ineffective(map, {"first_bucket"}, "with a mesh of devices", plan.ineffective_keys);
+  note_ineffective_axes(map, options, plan.ineffective_keys);
+  if (!options.group.training.mixed)
+    note_ineffective(map, {"fp32_gradients"}, "with precision: f32", plan.ineffective_keys);
+  return plan;
+}
+
+}  // namespace
+
+Strategy pipeline_strategy() {
+  return {"pipeline",
+          "stages of layers, with data and tensor parallelism inside each stage",
+          "Y. Huang et al., GPipe, NeurIPS 2019; D. Narayanan et al., PipeDream, SOSP 2019; D. Narayanan et "
+          "al., Efficient large-scale language model training on GPU clusters using Megatron-LM, SC 2021",
+          read_pipeline,
+          pipeline_keys(),
+          "{kind: pipeline, stages: 2, micro_batches: 2}",
+          "small-transformer"};
+}
+
+Strategy synchronous_over_mesh() {
+  Strategy strategy = synchronous_strategy();
+  strategy.plan = read_over_mesh;
+  strategy.keys = joined_keys({strategy.keys, mesh_keys()});
+  return strategy;
+}
+
+}  // namespace stepcast

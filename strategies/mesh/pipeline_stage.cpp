@@ -1,0 +1,133 @@
+#include "strategies/mesh/pipeline_stage.hpp"
+
+#include <deque>
+#include <utility>
+
+#include "strategies/model_parallel/layer_segments.hpp"
+
+namespace stepcast {
+namespace {
+
+// Tags of messages to a chunk: activations from below, error signals from above.
+MessageTag activations_tag(int chunk) {
+  return MessageTag(1 + 2 * chunk);
+}
+MessageTag errors_tag(int chunk) {
+  return MessageTag(2 + 2 * chunk);
+}
+
+/// Step 1.
+SubProgram receive_input(Worker& worker, const PipelineChunk& chunk, const PipelineAction& action,
+                         std::deque<Pending>& loads) {
+  const bool forward = action.pass == Work::forward;
+  if (forward && !chunk.previous.exists()) {
+    loads.push_back(worker.start_load(worker.workload().input));
+    co_await worker.finished(std::move(loads.front()));
+    loads.pop_front();
+  } else if (forward) {
+    co_await worker.receive(activations_tag(action.chunk), chunk.previous);
+  } else if (chunk.next.exists()) {
+    co_await worker.receive(errors_tag(action.chunk), chunk.next);
+  }
+}
+
+/// Step 3.
+void send_output(Worker& worker, const PipelineChunk& chunk, Work pass, std::vector<Pending>& sent) {
+  const bool forward = pass == Work::forward;
+  const RoleId role = forward ? chunk.next : chunk.previous;
+  if (!role.exists()) return;
+  Message message;
+  message.tag = forward ? activations_tag(chunk.chunk_of_next) : errors_tag(chunk.chunk_of_previous);
+  message.buffer = {
+      forward ? Array::activations : Array::errors, {}, forward ? chunk.to_next : chunk.from_previous};
+  sent.push_back(worker.start_send(role, message));
+}
+
+void start(Worker& worker, const std::vector<CollectiveId>& collectives, std::vector<Pending>& pending) {
+  for (const CollectiveId one : collectives) pending.push_back(worker.start_collective(one));
+}
+
+}  // namespace
+
+/// Gradient sums of a step that run. g++ 12 warns of a coroutine with a local of an unnamed namespace.
+struct GradientSums {
+  std::vector<Pending> started;
+  std::vector<std::pair<Pending, CollectiveId>> scattered;  ///< scatters, and the all-reduces that follow
+};
+
+namespace {
+
+/// Starts the all-reduces that follow the last scatters, once these are done.
+SubProgram sum_scattered(Worker& worker, GradientSums& sums) {
+  for (auto& [scatter, all_reduce] : sums.scattered) {
+    co_await worker.finished(std::move(scatter));
+    sums.started.push_back(worker.start_collective(all_reduce));
+  }
+  sums.scattered.clear();
+}
+
+/// Step 2.
+SubProgram run_units(Worker& worker, const PipelineStage& stage, const PipelineAction& action,
+                     GradientSums& sums) {
+  const std::vector<ShardedUnit>& units = stage.chunks[static_cast<std::size_t>(action.chunk)].units;
+  const bool backward = action.pass == Work::backward;
+  const bool gathers = stage.reshard || (!backward && action.micro_batch == 0);
+  const bool last = action.micro_batch + 1 == stage.micro_batches;
+  const PassRun run{action.pass, stage.exchange_overhead, last || stage.sum_every_micro_batch};
+  const PassRun again{Work::forward, stage.exchange_overhead, false};
+  const auto unit = [&](std::size_t i) -> const ShardedUnit& {
+    return units[backward ? units.size() - 1 - i : i];
+  };
+  std::vector<Pending> gathered;
+  if (gathers) start(worker, unit(0).gathers, gathered);
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
+    gathered.clear();
+    if (gathers && i + 1 < units.size()) start(worker, unit(i + 1).gathers, gathered);
+    if (backward && stage.recompute) co_await run_pass(worker, unit(i).passes, again, sums.started);
+    const bool sums_nodes = backward && run.sums && !unit(i).all_reduces.empty();
+    std::vector<Pending> scatters;
+    co_await run_pass(worker, unit(i).passes, run, sums_nodes ? scatters : sums.started);
+    if (sums_nodes) co_await sum_scattered(worker, sums);
+    for (std::size_t k = 0; k < scatters.size(); ++k)
+      sums.scattered.emplace_back(std::move(scatters[k]), unit(i).all_reduces[k]);
+  }
+}
+
+}  // namespace
+
+int chunk_of_tag(MessageTag tag) {
+  return (tag.value - 1) / 2;
+}
+
+Program pipeline_stage(Worker& worker, const PipelineStage& options) {
+  std::deque<Pending> loads;
+  const bool first = !options.chunks.front().previous.exists();
+  for (int ahead = 0; first && ahead < options.prefetch; ++ahead)
+    loads.push_back(worker.start_load(worker.workload().input));
+
+  for (int step = 0; step < options.steps; ++step) {
+    if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
+    std::vector<Pending> sent, gathered;
+    GradientSums sums;
+    for (const PipelineAction& action : options.actions) {
+      const PipelineChunk& chunk = options.chunks[static_cast<std::size_t>(action.chunk)];
+      co_await receive_input(worker, chunk, action, loads);
+      if (chunk.previous.exists() || chunk.next.exists()) worker.synchronize();  // 1. and 3.
+      co_await run_units(worker, options, action, sums);                         // 2.
+      send_output(worker, chunk, action.pass, sent);
+    }
+    for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.sums, sums.started);  // 4.
+    co_await sum_scattered(worker, sums);
+    for (Pending& message : sent) co_await worker.finished(std::move(message));
+    for (Pending& sum : sums.started) co_await worker.finished(std::move(sum));
+    if (options.reads_gradients) worker.synchronize();
+    for (const PipelineChunk& chunk : options.chunks)  // 5.
+      co_await worker.finished(worker.start_compute(Work::update, chunk.segments));
+    for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.gathers, gathered);  // 6.
+    for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
+    worker.end_step();
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <vector>
+
+#include "models/partition/pipeline_stages.hpp"
+#include "strategies/mesh/mesh.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
+#include "strategies/model_parallel/layer_segments.hpp"
+#include "strategies/plan/plan.hpp"
+#include "strategies/program/worker.hpp"
+
+namespace stepcast {
+
+/// Consecutive layers whose parameters are gathered together where devices partition them (FSDP): a module
+/// that PyTorch's fully_shard wraps. Where they do not, a chunk is one unit, which gathers nothing.
+struct ShardedUnit {
+  PassSegments passes;
+  std::vector<CollectiveId> gathers;  ///< of its parameters, before a pass
+  /// Sums over groups of devices of what each group has scattered, in the order of the unit's sums (hybrid
+  /// sharding).
+  std::vector<CollectiveId> all_reduces;
+};
+
+/// A run of consecutive layers of a stage. A stage of an interleaved pipeline has several.
+struct PipelineChunk {
+  LayerRange segments;  ///< segments of the workload
+  std::vector<ShardedUnit> units;
+  std::vector<CollectiveId> sums;  ///< sums of gradients that start after all actions, not during the last
+  std::vector<CollectiveId>
+      gathers;  ///< all-gathers of updated parameters, where each replica updates its share (ZeRO)
+  RoleId previous = {}, next = {};               ///< roles with the layers before and after, if any
+  int chunk_of_previous = 0, chunk_of_next = 0;  ///< their chunks with these layers
+  Bytes from_previous, to_next;  ///< activations of a micro-batch; its error signals have the same size
+};
+
+/// Input of the program of the workers of one stage.
+struct PipelineStage {
+  int steps = 1;
+  int micro_batches = 1;
+  std::vector<PipelineAction> actions;
+  std::vector<PipelineChunk> chunks;
+  bool sum_every_micro_batch = false;  ///< gradients are scattered after every micro-batch (ZeRO 2 and 3)
+  bool reshard = true;                 ///< parameters are gathered for every pass; false: once a step
+  bool recompute = false;              ///< the forward pass is computed again before the backward pass
+  bool reads_gradients = false;        ///< before the update, as loss scaling does: the host waits for them
+  int prefetch = 1;
+  Seconds step_overhead, exchange_overhead;
+};
+
+/// @returns chunk of the receiver that a message between stages is for
+int chunk_of_tag(MessageTag tag);
+
+/// One stage of a pipeline. In every step, for each action of the schedule (a pass of one chunk for one
+/// micro-batch):
+///
+///   1. receives the activations of the layers before (forward) or the error signals of the layers after
+///      (backward); the first stage loads input
+///   2. computes the pass, unit by unit; backward with `recompute`: each after its forward pass. The
+///      parameters of a unit arrive while the unit before it computes
+///   3. sends activations to the next stage, or error signals to the previous one. The host waits for the
+///      device before it issues the next pass (Megatron-LM: torch.cuda.synchronize after batch_isend_irecv)
+///
+/// and after the last action:
+///
+///   4. sums gradients over the replicas, if that does not overlap with the last actions. Hybrid sharding
+///      scatters them inside a group of devices and sums the shares over the groups; the next unit's scatter
+///      waits for the scatter before
+///   5. updates its parameters
+///   6. ZeRO: gathers the shares of the parameters that the replicas have updated
+///
+/// Sources of the schedules: strategies/plan/plan.hpp; of units: Y. Zhao et al., "PyTorch FSDP", VLDB 2023;
+/// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py of pytorch/pytorch (prefetch of one unit;
+/// post_backward waits for the reduce-scatter before).
+Program pipeline_stage(Worker& worker, const PipelineStage& options);
+
+/// Groups of the devices of a stage, as communicators.
+struct StageGroups {
+  CommunicatorId shards{0};      ///< copies of the same part of the same layers, which may partition it
+  CommunicatorId shard_copies;   ///< devices with the same partition, if not all copies share one
+  CommunicatorId expert_copies;  ///< devices that hold the same experts, if not all copies do
+};
+
+/// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its actions, and its chunks,
+/// whose collectives are added to the plan.
+PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int number, const Stages& starts,
+                         const StageGroups& places, GroupPlan& groups);
+
+/// Runs of layers of the part that are gathered together, last first, clamped to `layers`: the blocks of the
+/// network (layers named block7_...) and the layers between them, or buckets.
+std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options);
+
+/// Memory of a stage at the moment with most micro-batches in flight. It holds the error signals of one chunk
+/// at a time.
+Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups);
+
+}  // namespace stepcast

@@ -1,0 +1,73 @@
+#include <algorithm>
+
+#include "models/cost/memory.hpp"
+#include "models/partition/sequence_partition.hpp"
+#include "strategies/mesh/pipeline_stage.hpp"
+
+namespace stepcast {
+namespace {
+
+LayerRange layers_of(LayerRange segments) {
+  return {segments.first / kSegmentsPerLayer, segments.last / kSegmentsPerLayer};
+}
+
+/// Bytes of the parameters of two units next to each other, of which one computes while the other arrives.
+Bytes gathered_parameters(const Model& part, LayerRange layers, const MeshOptions& options) {
+  double before = 0, most = 0;
+  for (const LayerRange& unit : sharded_units(part, layers, options)) {
+    const auto count = static_cast<double>(all_parameters(stage_model(part, unit.first, unit.last)));
+    most = std::max(most, before + count);
+    before = count;
+  }
+  return most * options.group.training.element();
+}
+
+/// Adds what FSDP holds beside its partition: gathered parameters, and gradients before their scatter.
+void add_unsharded(const Model& part, const PipelineStage& stage, const MeshOptions& options, Memory& sum) {
+  double all = 0, largest = 0;
+  for (const PipelineChunk& chunk : stage.chunks) {
+    const LayerRange layers = layers_of(chunk.segments);
+    sum.gathered = std::max(sum.gathered, gathered_parameters(part, layers, options));
+    for (const LayerRange& unit : sharded_units(part, layers, options)) {
+      const auto count = static_cast<double>(all_parameters(stage_model(part, unit.first, unit.last)));
+      all += count;
+      largest = std::max(largest, count);
+    }
+  }
+  const Bytes element = options.group.training.element();
+  if (!options.reshard) sum.gathered = all * element;
+  const bool accumulates = !options.reshard && stage.micro_batches > 1;
+  sum.gradients += accumulates ? all * options.gradient : largest * element;
+}
+
+}  // namespace
+
+Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups) {
+  MemoryOptions memory = groups.memory;
+  memory.zero_ways = options.shard_ways;
+  if (memory.zero_ways > 1) memory.zero = options.shard;
+  memory.fp32_gradients = options.gradient > options.group.training.element();
+  memory.half_parameters = options.half_parameters;
+  memory.expert_ways = options.mesh.expert;
+  const Model kept =
+      options.sequence_parallel ? kept_layers(groups.sharded, options.mesh.tensor) : groups.sharded.part;
+  const std::vector<int> held = most_in_flight(stage.actions, options.chunks);
+  Memory sum;
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    const LayerRange layers = layers_of(stage.chunks[i].segments);
+    memory.in_flight = held[i];
+    const Memory chunk = training_memory(stage_model(kept, layers.first, layers.last), memory);
+    sum.weights += chunk.weights;
+    sum.gradients += chunk.gradients;
+    sum.optimizer_state += chunk.optimizer_state;
+    sum.activations += chunk.activations;
+    sum.input += chunk.input;
+    sum.error_signals = std::max(sum.error_signals, chunk.error_signals);
+    sum.workspace = std::max(sum.workspace, chunk.workspace);
+    sum.allocator += chunk.allocator;
+  }
+  if (memory.zero == MemoryOptions::Zero::parameters) add_unsharded(groups.sharded.part, stage, options, sum);
+  return sum;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,190 @@
+#include <algorithm>
+
+#include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/plan/buckets.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Layers of one block each, and those between blocks; last first.
+std::vector<LayerRange> blocks(const Model& model) {
+  std::vector<int> ends{0};
+  for (const LayerBlock& block : model.blocks) ends.insert(ends.end(), {block.first, block.last});
+  ends.push_back(static_cast<int>(model.layers.size()));
+  std::vector<LayerRange> runs;
+  for (std::size_t i = ends.size() - 1; i > 0; --i) {
+    if (ends[i - 1] < ends[i]) runs.push_back({ends[i - 1], ends[i]});
+  }
+  return runs;
+}
+
+/// The gradients of these layers in buckets of their size, or in one.
+std::vector<LayerRange> buckets(const Model& model, const MeshOptions& options) {
+  std::vector<LayerRange> runs;
+  const Bytes size = std::max(options.group.bucket, Bytes{1});
+  for (const Bucket& one : gradient_buckets(gradient_arrays(model), options.group.training.element(), size))
+    runs.push_back(one.layers);
+  return runs;
+}
+
+}  // namespace
+
+std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options) {
+  std::vector<LayerRange> units;
+  for (const LayerRange& run : options.blocks ? blocks(part) : buckets(part, options)) {
+    const LayerRange here{std::max(run.first, layers.first), std::min(run.last, layers.last)};
+    if (!here.empty()) units.push_back(here);
+  }
+  return units;
+}
+
+namespace {
+
+/// Size of the activations of a micro-batch at the boundary before a layer, of the tokens of one device.
+Bytes boundary_bytes(const Setting& setting, const MeshOptions& options, const GroupPlan& groups, int layer) {
+  const int tokens = options.mesh.context * (options.sequence_parallel ? options.mesh.tensor : 1);
+  return static_cast<double>(groups.micro_batch) * boundary_elements(setting.model, layer) * groups.element /
+         static_cast<double>(tokens);
+}
+
+/// ZeRO: turns the sums of gradients into reduce-scatters.
+/// @returns all-gathers of the parameters
+std::vector<CollectiveId> partition_sums(const std::vector<Bucket>& buckets, const MeshOptions& options,
+                                         GroupPlan& groups) {
+  std::vector<CollectiveId> gathers;
+  for (const Bucket& bucket : buckets) {
+    if (!bucket.sum.exists()) continue;
+    groups.plan.collectives[bucket.sum.index()].kind = Collective::Kind::reduce_scatter;
+    const Collective sum = groups.plan.collectives[bucket.sum.index()];
+    const Bytes parameters = groups.element / options.gradient * bucket.gradient;
+    gathers.push_back(
+        add_collective(groups.plan, Collective::Kind::all_gather, sum.communicator, parameters));
+    if (!gathers.back().exists()) continue;
+    groups.plan.collectives.back().buffer = {Array::parameters, sum.buffer.elements, parameters};
+    groups.plan.collectives.back().layer = bucket.layers.first;
+  }
+  return gathers;
+}
+
+/// The sums of the gradients of these layers, each with its first layer.
+std::vector<Bucket> gradient_sums(LayerRange layers, const MeshOptions& options, const StageGroups& places,
+                                  Bytes bucket, GroupPlan& groups) {
+  const bool experts = places.expert_copies.exists();
+  const GradientSizes sizes{options.gradient, bucket};
+  std::vector<Bucket> buckets = add_sums(layers, experts, places.shards, sizes, groups);
+  if (experts) {
+    for (const Bucket& one : add_sums(layers, false, places.expert_copies, sizes, groups))
+      buckets.push_back(one);
+  }
+  for (const Bucket& one : buckets) {
+    if (one.sum.exists()) groups.plan.collectives[one.sum.index()].layer = one.layers.first;
+  }
+  return buckets;
+}
+
+/// Adds an all-reduce of gradients. @param layers  those of the gradients
+CollectiveId add_gradient_sum(LayerRange layers, CommunicatorId over, Bytes size, GroupPlan& groups) {
+  const CollectiveId sum = add_collective(groups.plan, Collective::Kind::all_reduce, over, size);
+  if (!sum.exists()) return sum;
+  groups.plan.collectives.back().buffer.array = Array::gradients;
+  groups.plan.collectives.back().layer = layers.first;
+  return sum;
+}
+
+/// A unit whose parameters the devices partition.
+ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const StageGroups& places,
+                      GroupPlan& groups) {
+  const std::vector<Bucket> sums = gradient_sums(layers, options, places, kWholeModel, groups);
+  ShardedUnit unit;
+  unit.gathers = partition_sums(sums, options, groups);
+  for (const Bucket& one : sums) {
+    if (!places.shard_copies.exists()) break;
+    unit.all_reduces.push_back(add_gradient_sum(
+        one.layers, places.shard_copies, one.gradient / static_cast<double>(options.shard_ways), groups));
+  }
+  unit.passes =
+      make_passes(groups.calls, layers, sums_by_layer(sums, groups.calls.size()), options.group.halo_overlap);
+  return unit;
+}
+
+/// Sums the gradients of layers whose tokens the tensor axis divides, after the last backward pass. Source:
+/// Megatron-Core, finalize_model_grads.
+void add_token_sums(LayerRange layers, const MeshOptions& options, GroupPlan& groups, PipelineChunk& chunk) {
+  const ShardedModel& sharded = groups.sharded;
+  double elements = 0;
+  for (int i = layers.first; i < layers.last; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (sharded.divided_tokens.empty() || !sharded.divided_tokens[at]) continue;
+    for (const ParameterTensor& tensor : sharded.part.layers[at].parameters)
+      elements += tensor.trainable ? static_cast<double>(tensor.elements()) : 0;
+  }
+  const CollectiveId sum = add_gradient_sum(layers, groups.group, elements * options.gradient, groups);
+  if (sum.exists()) chunk.sums.push_back(sum);
+}
+
+/// Sets the units of a chunk and its collectives outside passes.
+void add_units(LayerRange layers, const MeshOptions& options, const StageGroups& places, GroupPlan& groups,
+               PipelineChunk& chunk) {
+  if (options.shards_parameters()) {
+    for (const LayerRange& unit : sharded_units(groups.sharded.part, layers, options))
+      chunk.units.insert(chunk.units.begin(), make_unit(unit, options, places, groups));
+    return;
+  }
+  const bool overlaps = options.group.overlap;
+  const std::vector<Bucket> buckets = gradient_sums(layers, options, places, options.group.bucket, groups);
+  if (options.shard != MemoryOptions::Zero::none) chunk.gathers = partition_sums(buckets, options, groups);
+  const auto sums = sums_by_layer(overlaps ? buckets : std::vector<Bucket>{}, groups.calls.size());
+  chunk.units.push_back({make_passes(groups.calls, layers, sums, options.group.halo_overlap), {}, {}});
+  for (const Bucket& bucket : buckets) {
+    if (!overlaps && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);
+  }
+}
+
+/// Makes a chunk of a stage. Every stage has its first chunk before any stage has its second.
+/// @param place  (stage, chunk)
+PipelineChunk make_chunk(const Setting& setting, const MeshOptions& options, std::pair<int, int> place,
+                         const Stages& starts, const StageGroups& places, GroupPlan& groups) {
+  const auto [stage, number] = place;
+  const int stages = options.mesh.pipeline;
+  const int run = number * stages + stage, runs = stages * options.chunks;
+  const LayerRange layers{starts[static_cast<std::size_t>(run)], starts[static_cast<std::size_t>(run) + 1]};
+  add_exchanges(layers, groups);
+  PipelineChunk chunk;
+  chunk.segments = segments_of(layers);
+  add_units(layers, options, places, groups, chunk);
+  add_token_sums(layers, options, groups, chunk);
+  if (run > 0) {
+    chunk.previous = RoleId((run - 1) % stages);
+    chunk.chunk_of_previous = (run - 1) / stages;
+    chunk.from_previous = boundary_bytes(setting, options, groups, layers.first);
+  }
+  if (run + 1 < runs) {
+    chunk.next = RoleId((run + 1) % stages);
+    chunk.chunk_of_next = (run + 1) / stages;
+    chunk.to_next = boundary_bytes(setting, options, groups, layers.last);
+  }
+  return chunk;
+}
+
+}  // namespace
+
+PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int number, const Stages& starts,
+                         const StageGroups& places, GroupPlan& groups) {
+  PipelineStage stage;
+  stage.steps = setting.steps;
+  stage.micro_batches = options.group.micro_batches;
+  stage.prefetch = setting.prefetch;
+  stage.step_overhead = options.group.training.step_overhead;
+  stage.exchange_overhead = options.group.exchange_overhead;
+  stage.recompute = options.group.recompute;
+  stage.reads_gradients = options.group.training.mixed;
+  stage.reshard = options.reshard;
+  stage.sum_every_micro_batch = options.sums_every_micro_batch();
+  stage.actions =
+      pipeline_schedule(options.order, number, options.mesh.pipeline, stage.micro_batches, options.chunks);
+  for (int chunk = 0; chunk < options.chunks; ++chunk)
+    stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, places, groups));
+  return stage;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,273 @@
+#include <catch2/catch.hpp>
+
+#include "models/partition/layer_partition.hpp"
+#include "sim/fidelity/run_cost.hpp"
+#include "strategies/mesh/pipeline_stage.hpp"
+#include "tests/sim/child.hpp"
+#include "tests/sim/planned_run.hpp"
+
+namespace stepcast::mesh_time_test {
+
+namespace {
+
+const std::string kBlocks =
+    "{name: blocks, source: s, transformer_stack: {layers: 4, width: 64, heads: 4, sequence: 32, vocabulary: "
+    "100}}";
+
+/// Two blocks with four experts of 128 hidden units, of which a token visits two.
+const std::string kExperts =
+    "{name: experts, source: s, input: [32], layers: [{name: tokens, kind: embedding, rows: 100, columns: "
+    "64}, {repeat: 2, name: block, layers: [{name: qkv, kind: dense, units: 192, bias: false}, {name: "
+    "attention, kind: attention, heads: 4}, {name: projection, kind: dense, units: 64, bias: false}, {name: "
+    "norm, kind: rms_norm}, {name: experts, kind: experts, experts: 4, top: 2, hidden: 128}]}, {name: "
+    "vocabulary, kind: dense, units: 100, bias: false}, {name: loss, kind: softmax_cross_entropy}]}";
+
+constexpr double kTokens = 32, kWidth = 64, kLayers = 4;  // of kBlocks
+
+/// Step time and memory of a strategy.
+std::vector<double> outcome(const std::string& strategy, int workers = 8, int batch = 2,
+                            const std::string& model = kBlocks, Folding fold = Folding::automatic) {
+  return numbers_from_child(2, [&] {
+    PlannedRun run(workers, model, strategy, batch, 2);
+    run.simulation.fold = fold;
+    return std::vector<double>{run.last_step(), run.plan.memory.total().value};
+  });
+}
+
+/// The bytes of one rank's buffers in all collectives of a step of this kind and array.
+double carried(const Plan& plan, Collective::Kind kind, Array array) {
+  const CallsPerStep calls = *calls_per_step(plan);
+  double sum = 0;
+  for (std::size_t i = 0; i < plan.collectives.size(); ++i) {
+    const Collective& one = plan.collectives[i];
+    if (one.kind == kind && one.buffer.array == array) sum += calls.collectives[i] * one.buffer.size.value;
+  }
+  return sum;
+}
+
+double gathered(const Plan& plan) {
+  return carried(plan, Collective::Kind::all_gather, Array::parameters);
+}
+double scattered(const Plan& plan) {
+  return carried(plan, Collective::Kind::reduce_scatter, Array::gradients);
+}
+
+double parameters(const Model& model, int tensor) {
+  return static_cast<double>(trainable_parameters(shard_tensor(model, tensor).part));
+}
+
+}  // namespace
+
+TEST_CASE("a mesh of stages, replicas and tensor is a pipeline", "[sim][mesh]") {
+  for (const std::string& more :
+       {std::string(), std::string(", recompute: true"), std::string(", schedule: interleaved, chunks: 2")}) {
+    const auto pipeline =
+        outcome("{kind: pipeline, stages: 2, tensor: 2, micro_batches: 2, zero: 1" + more + "}");
+    const auto mesh = outcome(
+        "{kind: synchronous, mesh: {pipeline: 2, tensor: 2}, accumulation: 2, shard: optimizer" + more + "}");
+    CHECK(mesh == pipeline);
+  }
+}
+
+TEST_CASE("a mesh of data alone is plain data parallelism, and with parameters sharded ZeRO's stage 3",
+          "[sim][mesh]") {
+  const std::string bucket = ", bucket: 60 kB, all_reduce: ring";
+  const auto seconds = [&](const std::string& options) { return Approx(outcome(options)[0]).epsilon(1e-9); };
+  CHECK(outcome("{kind: synchronous, mesh: {data: 8}" + bucket + "}")[0] ==
+        seconds("{kind: synchronous" + bucket + "}"));
+  for (const std::string& again : {std::string(), std::string(", recompute: true")}) {
+    CHECK(outcome("{kind: synchronous, shard: parameters" + bucket + again + "}")[0] ==
+          seconds("{kind: zero, stage: 3" + bucket + again + "}"));
+  }
+}
+
+TEST_CASE("sharded parameters are gathered before each pass and their gradients scattered", "[sim][mesh]") {
+  for (const int tensor : {1, 2, 4}) {
+    const PlannedRun run(8, kBlocks,
+                         "{kind: synchronous, shard: parameters, mesh: {tensor: " + std::to_string(tensor) +
+                             "}, accumulation: 2}",
+                         4);
+    const double all = 4 * parameters(run.model, tensor);
+    CHECK(gathered(run.plan) == Approx(2 * 2 * all));  // two micro-batches, two passes
+    CHECK(scattered(run.plan) == Approx(2 * all));
+  }
+  const PlannedRun once(
+      8, kBlocks, "{kind: synchronous, shard: parameters, accumulation: 2, reshard_after_forward: false}", 4);
+  CHECK(gathered(once.plan) == Approx(4 * parameters(once.model, 1)));
+  CHECK(scattered(once.plan) == Approx(4 * parameters(once.model, 1)));
+  const PlannedRun mixed(8, kBlocks, "{kind: synchronous, shard: parameters, precision: mixed}", 4);
+  CHECK(gathered(mixed.plan) == Approx(2 * 2 * parameters(mixed.model, 1)));
+  CHECK(scattered(mixed.plan) == Approx(4 * parameters(mixed.model, 1)));
+  const PlannedRun narrow(
+      8, kBlocks, "{kind: synchronous, shard: parameters, precision: mixed, fp32_gradients: false}", 4);
+  CHECK(scattered(narrow.plan) == Approx(2 * parameters(narrow.model, 1)));
+}
+
+TEST_CASE("stages share their parameters too: ZeRO-3 inside pipeline and tensor parallelism", "[sim][mesh]") {
+  const PlannedRun run(
+      8, kBlocks, "{kind: synchronous, shard: parameters, mesh: {pipeline: 2, tensor: 2}, accumulation: 2}",
+      4);
+  CHECK(gathered(run.plan) == Approx(2 * 2 * 4 * parameters(run.model, 2)));  // of both stages
+  const auto sharded = outcome(
+      "{kind: synchronous, shard: parameters, mesh: {pipeline: 2, tensor: 2}, accumulation: 2}", 8, 2);
+  CHECK(sharded[0] > 0);
+}
+
+TEST_CASE("hybrid sharding scatters in groups and sums the shares over the groups", "[sim][mesh]") {
+  const PlannedRun run(8, kBlocks, "{kind: synchronous, shard: parameters, shard_within: 4}", 4);
+  const double all = 4 * parameters(run.model, 1);
+  CHECK(gathered(run.plan) == Approx(2 * all));
+  CHECK(scattered(run.plan) == Approx(all));
+  CHECK(carried(run.plan, Collective::Kind::all_reduce, Array::gradients) == Approx(all / 4));
+  const PlannedRun whole(8, kBlocks, "{kind: synchronous, shard: parameters}", 4);
+  CHECK(run.plan.memory.optimizer_state.value == Approx(2 * whole.plan.memory.optimizer_state.value));
+  CHECK(outcome("{kind: synchronous, shard: parameters, shard_within: 4}")[0] > 0);
+  CHECK(outcome("{kind: synchronous, shard: parameters, shard_within: 8}") ==
+        outcome("{kind: synchronous, shard: parameters}"));
+}
+
+TEST_CASE("a device holds its partition, and of FSDP's units two at once", "[sim][mesh]") {
+  const auto memory = [](const std::string& options) {
+    return PlannedRun(8, kBlocks, "{kind: synchronous, precision: mixed, " + options + "}", 4).plan.memory;
+  };
+  const PlannedRun model(8, kBlocks, "{kind: synchronous}", 4);
+  const double all = parameters(model.model, 1), block = 12 * 64 * 64 + 13 * 64;
+  const Memory none = memory("mesh: {data: 8}"), optimizer = memory("shard: optimizer"),
+               fsdp = memory("shard: parameters");
+  CHECK(none.weights.value == Approx((2 + 4) * all));
+  CHECK(none.gradients.value == Approx(4 * all));
+  CHECK(optimizer.weights.value == Approx((2 + 4.0 / 8) * all));
+  CHECK(optimizer.gradients.value == Approx(4 * all));
+  CHECK(fsdp.weights.value == Approx(4 * all / 8));
+  CHECK(fsdp.gradients.value == Approx(4 * all / 8 + 2 * block));
+  CHECK(fsdp.gathered.value == Approx(2 * 2 * block));
+  CHECK(memory("shard: parameters, reshard_after_forward: false").gathered.value == Approx(2 * all));
+}
+
+TEST_CASE("sequence parallelism gathers and scatters what tensor parallelism sums", "[sim][mesh]") {
+  const auto planned = [](const std::string& more) {
+    const PlannedRun run(8, kBlocks, "{kind: synchronous, mesh: {tensor: 4}" + more + "}", 4);
+    return run.plan;
+  };
+  const Plan tensor = planned(""), sequence = planned(", sequence_parallel: true");
+  const double tokens = 4 * 4 * kTokens, whole = tokens * kWidth;  // bytes of four samples
+  using Kind = Collective::Kind;
+  CHECK(carried(tensor, Kind::all_reduce, Array::activations) == Approx(2 * kLayers * whole + 2 * tokens));
+  CHECK(carried(sequence, Kind::all_reduce, Array::activations) == Approx(2 * tokens));  // of the loss
+  CHECK(carried(sequence, Kind::reduce_scatter, Array::activations) == Approx(2 * kLayers * whole));
+  // Forward, and again for the gradients of weights; the vocabulary has no layer after it.
+  CHECK(carried(sequence, Kind::all_gather, Array::activations) == Approx(2 * (2 * kLayers + 1) * whole));
+  CHECK(carried(sequence, Kind::all_gather, Array::errors) == Approx(2 * kLayers * whole));
+  CHECK(carried(sequence, Kind::reduce_scatter, Array::errors) == Approx((2 * kLayers + 1) * whole));
+  const Plan one = PlannedRun(8, kBlocks, "{kind: synchronous, mesh: {data: 8}}", 4).plan;
+  CHECK(4 * sequence.memory.activations.value == Approx(one.memory.activations.value).epsilon(1e-3));
+  CHECK(4 * tensor.memory.activations.value > 1.2 * one.memory.activations.value);
+}
+
+TEST_CASE("context parallelism sends keys and values, or heads", "[sim][mesh]") {
+  const auto planned = [](const std::string& how) {
+    const PlannedRun run(8, kBlocks, "{kind: synchronous, mesh: {context: 4}, context_exchange: " + how + "}",
+                         4);
+    return run.plan;
+  };
+  const double whole = 4 * 4 * kTokens * kWidth;  // bytes of the keys of four samples
+  using Kind = Collective::Kind;
+  const Plan ring = planned("ring"), gather = planned("all_gather"), heads = planned("all_to_all");
+  CHECK(carried(ring, Kind::all_gather, Array::activations) == Approx(kLayers * 2 * whole));
+  CHECK(carried(ring, Kind::all_gather, Array::errors) == Approx(kLayers * 4 * whole));
+  CHECK(carried(gather, Kind::all_gather, Array::activations) == Approx(kLayers * 2 * whole));
+  CHECK(carried(gather, Kind::all_gather, Array::errors) == Approx(kLayers * 2 * whole));
+  CHECK(carried(gather, Kind::reduce_scatter, Array::errors) == Approx(kLayers * 2 * whole));
+  CHECK(carried(heads, Kind::all_to_all, Array::activations) == Approx(kLayers * (3 + 1) * whole));
+  CHECK(carried(heads, Kind::all_to_all, Array::errors) == Approx(kLayers * (3 + 1) * whole));
+  const Plan one = PlannedRun(8, kBlocks, "{kind: synchronous, mesh: {data: 8}}", 4).plan;
+  for (const Plan& plan : {ring, gather, heads}) {
+    CHECK(4 * plan.memory.activations.value == Approx(one.memory.activations.value).epsilon(1e-3));
+    CHECK(carried(plan, Kind::all_reduce, Array::gradients) ==
+          carried(one, Kind::all_reduce, Array::gradients));
+    CHECK(plan.samples_a_step == 4 * 2);
+  }
+}
+
+TEST_CASE("experts beside data are mixture_of_experts, and lie beside all other axes", "[sim][mesh]") {
+  const std::string bucket = ", bucket: model, all_reduce: ring}";
+  CHECK(outcome("{kind: synchronous, mesh: {expert: 4}" + bucket, 8, 2, kExperts)[0] ==
+        Approx(outcome("{kind: mixture_of_experts, ways: 4" + bucket, 8, 2, kExperts)[0]).epsilon(1e-9));
+  const auto planned = [](const std::string& mesh) {
+    const PlannedRun run(8, kExperts, "{kind: synchronous, shard: optimizer, mesh: {" + mesh + "}", 2);
+    return run.plan;
+  };
+  using Kind = Collective::Kind;
+  const double rows = 2 * 4 * kTokens * 2 * 64;  // bytes of the rows of two samples that experts compute
+  const Plan plain = planned("expert: 4}"), tensor = planned("expert: 4, tensor: 2}"),
+             sequence = planned("expert: 4, tensor: 2}, sequence_parallel: true");
+  CHECK(carried(plain, Kind::all_to_all, Array::activations) == Approx(2 * 2 * 4 * rows));
+  CHECK(carried(tensor, Kind::all_to_all, Array::activations) == Approx(2 * 2 * 4 * rows));
+  CHECK(carried(sequence, Kind::all_to_all, Array::activations) == Approx(2 * 2 * 4 * rows / 2));
+  // Eight devices have one copy of the optimizer's state of the network, but for the routers.
+  const Model model = PlannedRun(1, kExperts, "{kind: synchronous}").model;
+  CHECK(8 * plain.memory.optimizer_state.value == Approx(4 * parameters(model, 1)).epsilon(0.02));
+}
+
+TEST_CASE("all axes go together, folded and not", "[sim][mesh]") {
+  const std::string all =
+      "{kind: synchronous, mesh: {pipeline: 2, context: 2, tensor: 2, expert: 2}, sequence_parallel: true, "
+      "shard: parameters, accumulation: 2, recompute: true, all_reduce: ring}";
+  const double folded = outcome(all, 16, 2, kExperts, Folding::always)[0];
+  CHECK(folded > 0);
+  CHECK(outcome(all, 16, 2, kExperts, Folding::never)[0] == Approx(folded).epsilon(0.01));
+}
+
+TEST_CASE("the units of FSDP are the blocks of a network and the layers between", "[mesh]") {
+  const PlannedRun run(1, kBlocks, "{kind: synchronous}");
+  MeshOptions options;
+  options.blocks = true;
+  const int layers = static_cast<int>(run.model.layers.size());
+  const auto units = sharded_units(run.model, {0, layers}, options);
+  CHECK(units.size() == 5);  // four blocks and the head
+  CHECK(units.front().last == layers);
+  for (std::size_t i = 1; i < units.size(); ++i) CHECK(units[i].last == units[i - 1].first);
+  CHECK(units.back().first == 0);
+}
+
+TEST_CASE("a mesh that cannot be is refused with place and reason", "[sim][mesh][errors]") {
+  const auto refused = [](const std::string& options, const std::string& message) {
+    CHECK_THROWS_WITH(PlannedRun(8, kBlocks, "{kind: synchronous, " + options + "}", 4),
+                      "strategy.yaml:1:" + message);
+  };
+  refused("mesh: {pipeline: 3}",
+          "27: strategy.mesh: pipeline 3 x data 2 x context 1 x tensor 1 are 6 devices, not the 8 workers");
+  refused("mesh: {data: 2, tensor: 2}",
+          "27: strategy.mesh: pipeline 1 x data 2 x context 1 x tensor 2 are 4 devices, not the 8 workers");
+  refused(
+      "mesh: {tensor: 8}",
+      "36: strategy.mesh.tensor: layer block0_attention has 4 heads, which 8 devices cannot share evenly");
+  refused("shard: parameters, overlap: false",
+          "49: strategy.overlap: false is not valid with shard: parameters, which scatters gradients during "
+          "every backward pass");
+  refused("shard: optimizer, shard_within: 4",
+          "53: strategy.shard_within: only valid with shard: parameters");
+  refused("shard: parameters, shard_within: 3",
+          "54: strategy.shard_within: 8 devices of data x context cannot form groups of 3; give a divisor");
+  refused("shard: parameters, shard_within: 1",
+          "54: strategy.shard_within: one device has nobody to partition with; give at least 2, or shard: "
+          "none");
+  refused("mesh: {expert: 3}",
+          "36: strategy.mesh.expert: 8 devices of data x context cannot form groups of 3; give a divisor");
+  refused("mesh: {expert: 2}", "36: strategy.mesh.expert: the network has no layers of kind experts");
+  refused(
+      "mesh: {context: 8}, context_exchange: all_to_all",
+      "37: strategy.mesh.context: layer block0_attention has 4 heads of keys on a device, which 8 devices "
+      "cannot share evenly");
+  refused("mesh: {expert: 2}, shard: parameters, shard_within: 4",
+          "73: strategy.shard_within: not valid with mesh.expert, whose devices partition in groups of their "
+          "own");
+  refused("reshard_after_forward: true",
+          "44: strategy.reshard_after_forward: only valid with shard: parameters");
+  refused("shard: optimizer, host_work: 1 ms",
+          "50: strategy.host_work: not valid with a mesh of devices (mesh, shard)");
+  refused("shard: optimizer, schedule: interleaved, chunks: 2",
+          "49: strategy.schedule: interleaved needs stages >= 2, got 1");
+}
+
+}  // namespace stepcast::mesh_time_test
