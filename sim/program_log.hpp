@@ -21,7 +21,7 @@ struct LoggedOperation {
   };
 
   Kind kind{};
-  std::string name;              ///< "conv1 forward"
+  std::string name = {};         ///< "conv1 forward"
   double seconds = 0;            ///< compute, host: duration alone on the device [s]
   CollectiveId collective = {};  ///< collective
   std::size_t call = 0;          ///< collective: number of earlier calls of the program on its communicator

@@ -66,17 +66,17 @@ struct ParameterTensor {
 /// Stands in Layer::inputs for the input of the network.
 inline constexpr int kNetworkInput = -1;
 
+/// Layers `first` to `last` - 1, which a network repeats.
+struct LayerBlock {
+  int first = 0, last = 0;
+
+  bool operator==(const LayerBlock&) const = default;
+};
+
 /// One node of the network's graph, with its shapes. Plain data.
 struct Layer {
   std::string name;
   LayerKind kind{};
-
-  /// Layers `first` to `last` - 1, which a network repeats.
-  struct LayerBlock {
-    int first = 0, last = 0;
-
-    bool operator==(const LayerBlock&) const = default;
-  };
   std::vector<int> inputs;  ///< indices of earlier layers, or kNetworkInput
   Shape input;              ///< shape of the first input
   Shape output;
