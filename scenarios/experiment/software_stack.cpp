@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "scenarios/keys/scenario_keys.hpp"
+#include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
@@ -77,6 +78,8 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   if (stack->kind && kind->text == "synchronous" && !mesh) assign(document, {"strategy.kind", *stack->kind});
   const Strategy* strategy = find_strategy(find_path(document, "strategy.kind")->text);
   if (strategy == nullptr) return {};  // which the reader refuses
+  const Strategy replicas = synchronous_strategy();  // the keys of a mesh would make it one
+  if (strategy->kind == replicas.kind && !mesh) strategy = &replicas;
   const bool nccl = platform_value(document, "software.nccl", library) != nullptr ||
                     platform_value(document, "software.rccl", library) != nullptr;
   std::vector<std::string> set;

@@ -232,7 +232,7 @@ namespace {
 /// Runs of as many blocks each. The first also has the layers before the blocks, the last those after them.
 Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
   const std::size_t blocks = model.blocks.size(), count = static_cast<std::size_t>(runs);
-  if (blocks == 0 || blocks % count != 0)
+  if (count > 1 && (blocks == 0 || blocks % count != 0))
     split.refuse(
         fmt::format("{} blocks cannot be divided equally among {} stages; give split: time or "
                     "split_points",
