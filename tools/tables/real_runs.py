@@ -126,12 +126,6 @@ def rank_figures(rows):
     return (len(short), *mean_and_largest(short), *mean_and_largest(long))
 
 
-def three_launches():
-    """By launch, of a call on a machine whose cores changed their speed."""
-    for launch, rows in grouped(rows_of("three-launches.csv"), "launch").items():
-        yield launch, len(rows), *mean_and_largest(rows), signed_percent(statistics.mean(row["error"] for row in rows))
-
-
 def ddp_starts():
     """Starts of tests/torch_ddp.py, from docs/notes/2026-11-pytorch-ddp.csv."""
     for start, rows in grouped(read_csv("docs/notes/2026-11-pytorch-ddp.csv"), "start").items():
@@ -140,12 +134,10 @@ def ddp_starts():
 
 
 def tables():
-    heads = "| launch | points | mean error | largest | mean of the signed errors |"
     results = {"strategies": by_strategy(), "launches": by_launch(),
                "real-runs": markdown("| runs | points | mean error of the step time | median | largest | pairs of points in the right order |",
                                      in_short())}
     return {PAGE: results,
             "docs/notes/2026-11-rank-counts.md": {"rank counts": markdown(
                 "| ranks | points | mean error, packets of 6 KiB | largest | mean error, packets of 64 KiB | largest |", rank_counts())},
-            "docs/notes/2026-11-validation-calls.md": {"three launches": markdown(heads, three_launches())},
             "docs/notes/2026-11-pytorch-ddp.md": {"starts": markdown("| start | points | mean error | median | largest |", ddp_starts())}}

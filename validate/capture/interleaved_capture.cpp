@@ -24,7 +24,7 @@ constexpr double kFewestCaptureSeconds = 8;  // of the rounds of one forecast
 constexpr int kFewestRoundsOfForecast = 3;   // whatever the number of forecasts
 // After a turn of another network (its data in shared caches, the clock of the interconnect between cores and
 // caches), steps of 4 ms are slower by 17 % at first and by 4 % after 25 ms. So each turn begins with warm-up
-// steps (docs/notes/2026-11-warm-captures.md).
+// steps.
 constexpr double kWarmSeconds = 0.1, kPairSeconds = 0.05;
 
 /// Duration of a warm step on rank 0 [s]; the same on all ranks.
