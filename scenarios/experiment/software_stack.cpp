@@ -77,7 +77,7 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   const bool mesh = find_path(document, "strategy.mesh") != nullptr;  // whose `shard` is the stack's value
   if (stack->kind && kind->text == "synchronous" && !mesh) assign(document, {"strategy.kind", *stack->kind});
   const Strategy* strategy = find_strategy(find_path(document, "strategy.kind")->text);
-  if (strategy == nullptr) return {};  // which the reader refuses
+  if (strategy == nullptr) return {};                // which the reader refuses
   const Strategy replicas = synchronous_strategy();  // the keys of a mesh would make it one
   if (strategy->kind == replicas.kind && !mesh) strategy = &replicas;
   const bool nccl = platform_value(document, "software.nccl", library) != nullptr ||
