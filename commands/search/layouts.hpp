@@ -14,15 +14,16 @@ struct Layout {
   int stages = 1;                ///< of the pipeline
   int tensor = 1;                ///< devices that share the layers of a stage
   int replicas = 1;              ///< workers / (stages x tensor)
-  int zero = 0;                  ///< ZeRO stage over the replicas; 3 only without pipeline and tensor
+  int zero = 0;                  ///< ZeRO stage over the replicas
   std::int64_t micro_batch = 1;  ///< samples of a replica at once
   std::int64_t micro_batches = 1;
   bool recompute = false;  ///< activations are computed again in the backward pass
 };
 
-/// All layouts of an experiment's workers and samples a step whose numbers divide: tensor parallelism inside
-/// a node, in powers of two; stages of equal numbers of blocks; micro-batches of 1, 2, 4 and 8 samples.
-std::vector<Layout> layouts_of(const Experiment& experiment);
+/// All layouts of an experiment's workers and `samples` a step whose numbers divide: tensor parallelism
+/// inside a node, in powers of two; stages of equal numbers of blocks; micro-batches of 1, 2, 4 and 8
+/// samples.
+std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples);
 
 /// A layout as people name it, such as "pipeline 4, tensor 8, data 16, ZeRO 1, micro-batch 2, recompute".
 std::string to_string(const Layout& layout);

@@ -21,6 +21,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::size_t kShownLayouts = 10;
+constexpr const char *kFits = "fits", *kTooLarge = "too large";
 constexpr double kNoStep = std::numeric_limits<double>::infinity();
 
 /// A layout, and its rows of results by draw. Rows that failed have the column `failed`.
@@ -40,6 +41,37 @@ double step_of(const TriedLayout& tried) {
   return median_of(steps);
 }
 
+/// The scenario in the first draw.
+YamlNode document_of(const SearchedScenario& searched, Library& library) {
+  YamlNode document = document_with(searched.scenario.document, searched.draws.front(), library);
+  if (find_path(document, "strategy") == nullptr)
+    throw InputError(searched.scenario.file.string() + ": strategy: missing");
+  return document;
+}
+
+/// Samples of a step: `global_batch`, or those of all workers.
+std::int64_t samples_of(const YamlNode& document, int workers) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  if (const YamlNode* all = find_path(document, "global_batch"))
+    return YamlValue(*all, "global_batch").integer(1, kMost);
+  const YamlNode* batch = find_path(document, "batch_per_worker");
+  if (batch == nullptr) throw InputError("search: --layouts needs global_batch or batch_per_worker");
+  return YamlValue(*batch, "batch_per_worker").integer(1, kMost) * workers;
+}
+
+/// All layouts of the scenario, whose own layout need not be possible with its workers.
+std::vector<Layout> layouts_of_scenario(const SearchedScenario& searched, Library& library) {
+  const YamlNode document = document_of(searched, library);
+  std::vector<Assignment> values = searched.draws.front();
+  std::ranges::copy(values_of({}, *find_path(document, "strategy")), std::back_inserter(values));
+  std::erase_if(values, [](const Assignment& one) { return one.path == "global_batch"; });
+  if (find_path(searched.scenario.document, "global_batch") != nullptr)
+    values.push_back(parse_assignment("global_batch=null"));
+  values.push_back(parse_assignment("batch_per_worker=1"));
+  const Experiment replicas = build_experiment(searched.scenario.document, std::move(values), library);
+  return layouts_of(replicas, samples_of(document, replicas.plan.workers));
+}
+
 class LayoutSearch {
  public:
   LayoutSearch(const SearchCommand& command, const SearchedScenario& searched, Library& library)
@@ -47,9 +79,7 @@ class LayoutSearch {
     limits_.processes = command.processes;
     limits_.memory_limit = command.memory_limit;
     limits_.time_limit = command.time_limit;
-    YamlNode document = searched.scenario.document;
-    for (const Assignment& one : searched.draws.front()) assign(document, one);
-    if (const YamlNode* found = find_path(document, "strategy")) strategy_ = *found;
+    strategy_ = *find_path(document_of(searched, library), "strategy");
   }
 
   /// Rows of the layouts in every draw.
@@ -73,36 +103,42 @@ class LayoutSearch {
   }
 
   /// The layouts that fit. Of two that differ only in recomputation, the one without is faster.
+  /// @throws InputError if none fits: with a reason why, if all were refused
   std::vector<Layout> fitting(const std::vector<Layout>& layouts) {
     std::vector<Task> tasks;
-    for (const Layout& layout : layouts)
-      tasks.push_back([this, layout] { return fits(layout) ? "fits" : ""; });
-    std::vector<char> fitted(layouts.size());
+    for (const Layout& layout : layouts) tasks.push_back([this, layout] { return outcome_of(layout); });
+    std::vector<std::string> outcomes(layouts.size());
     TaskProgress progress(tasks.size(), "layouts");
     run_tasks(tasks, limits_.processes, [&](std::size_t task, const std::string& text) {
-      fitted[task] = !text.empty();
+      outcomes[task] = text;
       progress.one_done();
     });
     progress.clear();
     std::vector<Layout> chosen;
     for (std::size_t i = 0; i < layouts.size(); ++i) {
       const bool slower =
-          layouts[i].recompute && fitted[i - 1];  // layouts_of lists the one without before it
-      if (fitted[i] && !slower) chosen.push_back(layouts[i]);
+          layouts[i].recompute && outcomes[i - 1] == kFits;  // the one without stands before it
+      if (outcomes[i] == kFits && !slower) chosen.push_back(layouts[i]);
     }
-    return chosen;
+    if (!chosen.empty()) return chosen;
+    if (std::ranges::find(outcomes, kTooLarge) == outcomes.end() && !outcomes.empty())
+      throw InputError(outcomes.front());
+    throw InputError(fmt::format("none of the {} layouts fits into a device's memory", layouts.size()));
   }
 
   Row as_written() { return row_of(searched_.draws.front(), {}); }
 
  private:
-  bool fits(const Layout& layout) const {
+  /// kFits, kTooLarge, or why the layout is refused.
+  std::string outcome_of(const Layout& layout) const {
     std::vector<Assignment> values = searched_.draws.front();
     std::ranges::copy(values_of(layout, strategy_), std::back_inserter(values));
     try {
-      return build_experiment(searched_.scenario.document, std::move(values), library_).plan.fits;
-    } catch (const InputError&) {
-      return false;
+      const Experiment experiment =
+          build_experiment(searched_.scenario.document, std::move(values), library_);
+      return experiment.plan.fits ? kFits : kTooLarge;
+    } catch (const InputError& error) {
+      return error.what();
     }
   }
 
@@ -208,8 +244,7 @@ void print_layouts(const std::vector<TriedLayout>& ranked, const std::vector<dou
 }  // namespace
 
 void search_layouts(const SearchCommand& command, const SearchedScenario& searched, Library& library) {
-  const Experiment written = build_experiment(searched.scenario.document, searched.draws.front(), library);
-  const std::vector<Layout> layouts = layouts_of(written);
+  const std::vector<Layout> layouts = layouts_of_scenario(searched, library);
   if (command.dry_run) {
     fmt::print("{}: {} layouts, of which those that fit into memory are simulated\n", searched.scenario.name,
                layouts.size());
@@ -219,8 +254,7 @@ void search_layouts(const SearchCommand& command, const SearchedScenario& search
   const std::vector<Layout> fitting = search.fitting(layouts);
   std::vector<TriedLayout> tried = search.simulated(fitting);
   std::erase_if(tried, [](const TriedLayout& one) { return step_of(one) == kNoStep; });
-  if (tried.empty())
-    throw InputError(fmt::format("none of the {} layouts fits into a device's memory", layouts.size()));
+  if (tried.empty()) throw InputError("no layout could be simulated within the limits of memory and time");
   std::ranges::stable_sort(tried, {}, [](const TriedLayout& one) { return step_of(one); });
   const std::filesystem::path folder = results_folder(command.output, searched.scenario.name + "-layouts");
   check_writable(folder);

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "scenarios/reader/sweep.hpp"
 #include "tests/scenarios/scenario_text.hpp"
 
 using namespace stepcast;
@@ -19,14 +20,14 @@ Experiment experiment_of(int workers, int blocks) {
 
 std::vector<std::string> texts_of(const std::vector<Assignment>& values) {
   std::vector<std::string> texts;
-  for (const Assignment& one : values) texts.push_back(one.path + "=" + one.value.text);
+  for (const Assignment& one : values) texts.push_back(point_name({one}));
   return texts;
 }
 
 }  // namespace
 
 TEST_CASE("layouts divide workers, blocks and samples", "[commands]") {
-  const std::vector<Layout> layouts = layouts_of(experiment_of(4, 2));
+  const std::vector<Layout> layouts = layouts_of(experiment_of(4, 2), 16);
   REQUIRE_FALSE(layouts.empty());
   for (const Layout& one : layouts) {
     CHECK(one.stages * one.tensor * one.replicas == 4);
@@ -36,7 +37,7 @@ TEST_CASE("layouts divide workers, blocks and samples", "[commands]") {
   // Divisions (pipeline, tensor) x ZeRO stages x micro-batches (a replica of four has 4 samples, 1 to 4 at
   // once; one of two 8; one has 16), each with and without recomputation.
   CHECK(layouts.size() ==
-        2 * (4 * 3 /* 1, 1 */ + 3 * 4 /* 1, 2 */ + 4 /* 1, 4 */ + 2 * 4 /* 2, 1 */ + 4 /* 2, 2 */));
+        2 * (4 * 3 /* 1, 1 */ + 4 * 4 /* 1, 2 */ + 4 /* 1, 4 */ + 2 * 4 /* 2, 1 */ + 4 /* 2, 2 */));
 }
 
 TEST_CASE("the values of a layout replace keys that divide, and those that its kind does not have",
@@ -46,11 +47,25 @@ TEST_CASE("the values of a layout replace keys that divide, and those that its k
       .stages = 2, .tensor = 4, .replicas = 8, .zero = 1, .micro_batch = 2, .micro_batches = 3};
   CHECK(to_string(layout) == "pipeline 2, tensor 4, data 8, ZeRO 1, micro-batch 2");
   CHECK(texts_of(values_of(layout, strategy)) ==
-        std::vector<std::string>{"strategy.stage=", "strategy.kind=pipeline", "strategy.recompute=false",
-                                 "strategy.micro_batches=3", "strategy.stages=2", "strategy.tensor=4",
-                                 "strategy.zero=1", "strategy.split=blocks"});
-  const Layout replicas{.replicas = 8, .zero = 3, .micro_batch = 2, .micro_batches = 3, .recompute = true};
-  CHECK(texts_of(values_of(replicas, strategy)) ==
-        std::vector<std::string>{"strategy.stage=", "strategy.kind=zero", "strategy.recompute=true",
-                                 "strategy.accumulation=3", "strategy.stage=3"});
+        std::vector<std::string>{"strategy.stage=~", "strategy.kind=synchronous",
+                                 "strategy.mesh={pipeline: 2, tensor: 4}", "strategy.shard=optimizer",
+                                 "strategy.accumulation=3", "strategy.recompute=false",
+                                 "strategy.split=blocks"});
+}
+
+TEST_CASE("layouts hold whatever kind the stack has", "[commands]") {
+  const std::string text =
+      "name: t\nmodel: {name: gpt, source: s, transformer_stack: {layers: 2, width: 64, heads: 4, sequence: "
+      "8, "
+      "vocabulary: 16}}\ntrace: derived\nplatform: dgx-a100\nworkers: 4\nglobal_batch: 16\nstrategy: {kind: "
+      "synchronous, like: pytorch-fsdp}\n";
+  const Scenario scenario = scenario_of(text);
+  Library library;
+  const auto memory = [&](int zero) {
+    const Layout layout{.replicas = 4, .zero = zero, .micro_batch = 4};
+    const auto values = values_of(layout, *find_path(scenario.document, "strategy"));
+    return build_experiment(scenario.document, values, library).plan.memory.total();
+  };
+  CHECK(memory(3) < memory(1));
+  CHECK(memory(1) < memory(0));
 }
