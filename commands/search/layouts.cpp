@@ -20,10 +20,14 @@ std::vector<int> zero_stages(int stages, int replicas) {
 }
 
 void add_layouts(Layout layout, std::int64_t samples, std::vector<Layout>& layouts) {
-  for (const std::int64_t micro_batch : kMicroBatches) {
-    if (samples % (layout.replicas * micro_batch) != 0) continue;
+  if (samples % layout.replicas != 0) return;
+  const std::int64_t whole = samples / layout.replicas;
+  std::vector<std::int64_t> sizes(kMicroBatches.begin(), kMicroBatches.end());
+  if (whole > sizes.back()) sizes.push_back(whole);
+  for (const std::int64_t micro_batch : sizes) {
+    if (whole % micro_batch != 0) continue;
     layout.micro_batch = micro_batch;
-    layout.micro_batches = samples / (layout.replicas * micro_batch);
+    layout.micro_batches = whole / micro_batch;
     for (const int zero : zero_stages(layout.stages, layout.replicas)) {
       layout.zero = zero;
       for (const bool recompute : {false, true}) {

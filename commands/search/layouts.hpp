@@ -21,8 +21,8 @@ struct Layout {
 };
 
 /// All layouts of an experiment's workers and `samples` a step whose numbers divide: tensor parallelism
-/// inside a node, in powers of two; stages of equal numbers of blocks; micro-batches of 1, 2, 4 and 8
-/// samples.
+/// inside a node, in powers of two; stages of equal numbers of blocks; micro-batches of 1, 2, 4, 8 and all
+/// samples of a replica.
 std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples);
 
 /// A layout as people name it, such as "pipeline 4, tensor 8, data 16, ZeRO 1, micro-batch 2, recompute".

@@ -35,9 +35,9 @@ TEST_CASE("layouts divide workers, blocks and samples", "[commands]") {
     CHECK(one.micro_batch * one.micro_batches * one.replicas == 16);
   }
   // Divisions (pipeline, tensor) x ZeRO stages x micro-batches (a replica of four has 4 samples, 1 to 4 at
-  // once; one of two 8; one has 16), each with and without recomputation.
+  // once; one of two 8; one has 16, also at once), each with and without recomputation.
   CHECK(layouts.size() ==
-        2 * (4 * 3 /* 1, 1 */ + 4 * 4 /* 1, 2 */ + 4 /* 1, 4 */ + 2 * 4 /* 2, 1 */ + 4 /* 2, 2 */));
+        2 * (4 * 3 /* 1, 1 */ + 4 * 4 /* 1, 2 */ + 5 /* 1, 4 */ + 2 * 4 /* 2, 1 */ + 5 /* 2, 2 */));
 }
 
 TEST_CASE("the values of a layout replace keys that divide, and those that its kind does not have",
