@@ -91,14 +91,7 @@ class ReplayPlayer {
     running_.back().start();
   }
 
-  static Program wait_for(ReplayPlayer& player, int i, Pending operation) {
-    try {
-      co_await player.worker_.finished(std::move(operation));
-    } catch (...) {
-      player.error_ = std::current_exception();
-    }
-    player.end(i);
-  }
+  static Program wait_for(ReplayPlayer& player, int i, Pending operation);
 
   void end(int i) {
     ++ended_;
@@ -127,6 +120,16 @@ class ReplayPlayer {
   std::coroutine_handle<> waiter_;
   std::exception_ptr error_;
 };
+
+/// Outside of the class, because clang 14 cannot compile an inline coroutine with sanitizers.
+Program ReplayPlayer::wait_for(ReplayPlayer& player, int i, Pending operation) {
+  try {
+    co_await player.worker_.finished(std::move(operation));
+  } catch (...) {
+    player.error_ = std::current_exception();
+  }
+  player.end(i);
+}
 
 namespace {
 
