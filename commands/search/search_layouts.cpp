@@ -62,8 +62,8 @@ std::int64_t samples_of(const YamlNode& document, int workers) {
 /// All layouts of the scenario, whose own layout need not be possible with its workers.
 std::vector<Layout> layouts_of_scenario(const SearchedScenario& searched, Library& library) {
   const YamlNode document = document_of(searched, library);
-  std::vector<Assignment> values = searched.draws.front();
-  std::ranges::copy(values_of({}, *find_path(document, "strategy")), std::back_inserter(values));
+  std::vector<Assignment> values =
+      joined(searched.draws.front(), values_of({}, *find_path(document, "strategy")));
   std::erase_if(values, [](const Assignment& one) { return one.path == "global_batch"; });
   if (find_path(searched.scenario.document, "global_batch") != nullptr)
     values.push_back(parse_assignment("global_batch=null"));
@@ -75,20 +75,19 @@ std::vector<Layout> layouts_of_scenario(const SearchedScenario& searched, Librar
 class LayoutSearch {
  public:
   LayoutSearch(const SearchCommand& command, const SearchedScenario& searched, Library& library)
-      : searched_(searched), library_(library) {
-    limits_.processes = command.processes;
-    limits_.memory_limit = command.memory_limit;
-    limits_.time_limit = command.time_limit;
-    strategy_ = *find_path(document_of(searched, library), "strategy");
-  }
+      : searched_(searched),
+        library_(library),
+        limits_(limits_of(command)),
+        strategy_(*find_path(document_of(searched, library), "strategy")) {}
 
   /// Rows of the layouts in every draw.
   std::vector<TriedLayout> simulated(const std::vector<Layout>& layouts) {
     std::vector<Task> tasks;
     for (const Layout& layout : layouts) {
       for (const auto& draw : searched_.draws)
-        tasks.push_back(
-            [this, &draw, layout] { return to_json_line({}, row_of(draw, values_of(layout, strategy_))); });
+        tasks.push_back([this, values = joined(draw, values_of(layout, strategy_))] {
+          return to_json_line({}, simulated_setting(searched_, values, library_, limits_));
+        });
     }
     std::vector<TriedLayout> tried;
     for (const Layout& layout : layouts) tried.push_back({layout, std::vector<Row>(searched_.draws.size())});
@@ -126,35 +125,16 @@ class LayoutSearch {
     throw InputError(fmt::format("none of the {} layouts fits into a device's memory", layouts.size()));
   }
 
-  Row as_written() { return row_of(searched_.draws.front(), {}); }
-
  private:
   /// kFits, kTooLarge, or why the layout is refused.
   std::string outcome_of(const Layout& layout) const {
-    std::vector<Assignment> values = searched_.draws.front();
-    std::ranges::copy(values_of(layout, strategy_), std::back_inserter(values));
     try {
       const Experiment experiment =
-          build_experiment(searched_.scenario.document, std::move(values), library_);
+          build_experiment(searched_.scenario.document,
+                           joined(searched_.draws.front(), values_of(layout, strategy_)), library_);
       return experiment.plan.fits ? kFits : kTooLarge;
     } catch (const InputError& error) {
       return error.what();
-    }
-  }
-
-  Row row_of(std::vector<Assignment> values, const std::vector<Assignment>& layout) const {
-    std::ranges::copy(layout, std::back_inserter(values));
-    try {
-      const Experiment experiment =
-          build_experiment(searched_.scenario.document, std::move(values), library_);
-      const RunSize size = run_size(experiment, 1, 1);
-      check_limits(size, limits_);
-      check_time(experiment, size, limits_);
-      return simulate_point(experiment, Doubled::none);
-    } catch (const InputError& error) {
-      return failed_row(error.what());
-    } catch (const LimitError& error) {
-      return failed_row(error.what());
     }
   }
 
@@ -261,7 +241,8 @@ void search_layouts(const SearchCommand& command, const SearchedScenario& search
   const FolderLock lock(folder);
   const std::string csv = to_csv(layout_results(searched, tried));
   write_atomically(folder / "layouts.csv", csv);
-  print_layouts(tried, shares_of_best(tried), search.as_written(), layouts.size());
+  print_layouts(tried, shares_of_best(tried), SearchSimulator(searched, library, command).as_written(),
+                layouts.size());
   add_json_rows("layouts", read_csv(csv, "layouts.csv"));
   fmt::print("written: {}\n", (folder / "layouts.csv").string());
 }

@@ -24,6 +24,11 @@
 
 namespace stepcast {
 
+std::vector<Assignment> joined(std::vector<Assignment> draw, const std::vector<Assignment>& chosen) {
+  draw.insert(draw.end(), chosen.begin(), chosen.end());
+  return draw;
+}
+
 namespace {
 
 constexpr const char* kAsWritten = "as written";  ///< name of the unchanged scenario
@@ -40,12 +45,6 @@ const Point& chosen_point(const Scenario& scenario, const std::string& name) {
 bool is_searched(const std::vector<SearchKey>& keys, const std::string& path) {
   return std::any_of(keys.begin(), keys.end(),
                      [&](const SearchKey& key) { return key.parameter.name == path; });
-}
-
-/// All values of a setting in one draw of the assumptions.
-std::vector<Assignment> joined(std::vector<Assignment> draw, const std::vector<Assignment>& chosen) {
-  draw.insert(draw.end(), chosen.begin(), chosen.end());
-  return draw;
 }
 
 /// The values of a setting. If it chooses the kind of strategy, the scenario's options of `strategy` that
@@ -153,22 +152,21 @@ std::string fingerprint_of(const SearchedScenario& searched, const Library& libr
   return fingerprint_of(input_files(searched.scenario, library), texts);
 }
 
-SearchSimulator::SearchSimulator(const SearchedScenario& searched, Library& library,
-                                 const SearchCommand& command)
-    : searched_(searched),
-      library_(library),
-      progress_((static_cast<std::size_t>(command.evaluations) + 1) * searched.draws.size(), "simulations") {
-  limits_.processes = command.processes;
-  limits_.memory_limit = command.memory_limit;
-  limits_.time_limit = command.time_limit;
+RunOptions limits_of(const SearchCommand& command) {
+  RunOptions limits;
+  limits.processes = command.processes;
+  limits.memory_limit = command.memory_limit;
+  limits.time_limit = command.time_limit;
+  return limits;
 }
 
-Row SearchSimulator::simulated(std::vector<Assignment> values) const {
+Row simulated_setting(const SearchedScenario& searched, std::vector<Assignment> values, Library& library,
+                      const RunOptions& limits) {
   try {
-    const Experiment experiment = build_experiment(searched_.scenario.document, std::move(values), library_);
+    const Experiment experiment = build_experiment(searched.scenario.document, std::move(values), library);
     const RunSize size = run_size(experiment, 1, 1);
-    check_limits(size, limits_);
-    check_time(experiment, size, limits_);
+    check_limits(size, limits);
+    check_time(experiment, size, limits);
     return simulate_point(experiment, Doubled::none);
   } catch (const InputError& error) {
     return failed_row(error.what());
@@ -177,12 +175,21 @@ Row SearchSimulator::simulated(std::vector<Assignment> values) const {
   }
 }
 
+SearchSimulator::SearchSimulator(const SearchedScenario& searched, Library& library,
+                                 const SearchCommand& command)
+    : searched_(searched),
+      library_(library),
+      limits_(limits_of(command)),
+      progress_((static_cast<std::size_t>(command.evaluations) + 1) * searched.draws.size(), "simulations") {}
+
 std::map<std::string, Row> SearchSimulator::rows_of(const ChosenSettings& settings) {
   const std::size_t draws = searched_.draws.size();
   std::vector<Task> tasks;
   for (const auto& [name, chosen] : settings) {
     for (const std::vector<Assignment>& draw : searched_.draws)
-      tasks.push_back([this, values = joined(draw, chosen)] { return to_json_line({}, simulated(values)); });
+      tasks.push_back([this, values = joined(draw, chosen)] {
+        return to_json_line({}, simulated_setting(searched_, values, library_, limits_));
+      });
   }
   std::vector<Row> of_task(tasks.size());
   run_tasks(tasks, limits_.processes, [&](std::size_t task, const std::string& text) {

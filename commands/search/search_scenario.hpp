@@ -52,6 +52,17 @@ SearchedScenario read_searched_scenario(const SearchCommand& command, Library& l
 std::string fingerprint_of(const SearchedScenario& searched, const Library& library,
                            const SearchCommand& command);
 
+/// All values of a setting in one draw of the assumptions.
+std::vector<Assignment> joined(std::vector<Assignment> draw, const std::vector<Assignment>& chosen);
+
+/// The limits of memory and time of each simulation of a search, and the number of processes.
+RunOptions limits_of(const SearchCommand& command);
+
+/// Simulates the scenario with these values in this process. The row of an invalid setting, or of one over a
+/// limit, has the column `failed` with the reason.
+Row simulated_setting(const SearchedScenario& searched, std::vector<Assignment> values, Library& library,
+                      const RunOptions& limits);
+
 /// Values of the searched keys, by the settings' names. Those of the unchanged scenario are empty.
 using ChosenSettings = std::map<std::string, std::vector<Assignment>>;
 
@@ -71,7 +82,6 @@ class SearchSimulator {
   void clear() { progress_.clear(); }
 
  private:
-  Row simulated(std::vector<Assignment> values) const;
   std::map<std::string, Row> rows_of(const ChosenSettings& settings);
 
   const SearchedScenario& searched_;
