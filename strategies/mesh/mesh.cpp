@@ -123,11 +123,12 @@ Mesh read_axes(const YamlMap& map, int workers) {
   mesh.context = size("context");
   mesh.tensor = size("tensor");
   mesh.expert = size("expert");
-  mesh.data = axes.has("data") ? size("data") : std::max(1, workers / mesh.replica());
-  if (mesh.pipeline * mesh.stage() != workers)
-    given->refuse(fmt::format(
-        "pipeline {} x data {} x context {} x tensor {} are {} devices, not the {} workers", mesh.pipeline,
-        mesh.data, mesh.context, mesh.tensor, mesh.pipeline * mesh.stage(), workers));
+  mesh.data = size("data");
+  if (!axes.has("data") && mesh.devices() <= workers) mesh.data = static_cast<int>(workers / mesh.replica());
+  if (mesh.devices() != workers)
+    given->refuse(
+        fmt::format("pipeline {} x data {} x context {} x tensor {} are {:.0f} devices, not the {} workers",
+                    mesh.pipeline, mesh.data, mesh.context, mesh.tensor, mesh.devices(), workers));
   if (mesh.copies() % mesh.expert != 0)
     axes.at("expert").refuse(fmt::format(
         "{} devices of data x context cannot form groups of {}; give a divisor", mesh.copies(), mesh.expert));

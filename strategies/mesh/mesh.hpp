@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "models/cost/activation_memory.hpp"
@@ -23,7 +24,10 @@ struct Mesh {
 
   int copies() const { return data * context; }  ///< devices that hold the same part of the same layers
   int stage() const { return copies() * tensor; }
-  int replica() const { return pipeline * context * tensor; }  ///< devices that work on the same samples
+  /// Devices that work on the same samples; possibly more than there are workers.
+  std::int64_t replica() const { return std::int64_t{pipeline} * context * tensor; }
+  /// All devices, as a product that 64 bits may not hold. `copies` and `stage` need them to be the workers.
+  double devices() const { return static_cast<double>(replica()) * data; }
 };
 
 /// Options of a step over a mesh of devices.

@@ -173,7 +173,7 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   Mesh& mesh = options.mesh;
   GroupPlan groups = begin_groups(setting, options.group, mesh.replica(), keys.pipeline);
   groups.sharded = divided_model(setting.model, options, keys);
-  mesh.data = setting.workers() / mesh.replica();
+  mesh.data = static_cast<int>(setting.workers() / mesh.replica());
   set_samples(setting, mesh.data, groups);
   groups.ways = mesh.context * mesh.tensor * mesh.expert;
   groups.plan.communicators.clear();

@@ -118,11 +118,12 @@ GroupOptions read_group_options(const YamlMap& map) {
   return options;
 }
 
-GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, int ways,
+GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, std::int64_t devices,
                        const YamlValue& where) {
   const int workers = setting.workers();
-  if (workers % ways != 0)
-    where.refuse(fmt::format("{} workers cannot form groups of {}; give a divisor", workers, ways));
+  if (workers % devices != 0)
+    where.refuse(fmt::format("{} workers cannot form groups of {}; give a divisor", workers, devices));
+  const int ways = static_cast<int>(devices);
   GroupPlan groups;
   groups.options = options;
   groups.ways = ways;

@@ -57,7 +57,8 @@ struct GroupPlan {
 
 /// Begins a plan of groups of `ways` devices, with its communicators.
 /// @throws InputError at `where` if `ways` does not divide the workers
-GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, int ways, const YamlValue& where);
+GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, std::int64_t ways,
+                       const YamlValue& where);
 
 /// Sets the samples of each of `shares` replicas.
 void set_samples(const Setting& setting, int shares, GroupPlan& groups);

@@ -239,6 +239,12 @@ TEST_CASE("a mesh that cannot be is refused with place and reason", "[sim][mesh]
           "27: strategy.mesh: pipeline 3 x data 2 x context 1 x tensor 1 are 6 devices, not the 8 workers");
   refused("mesh: {data: 2, tensor: 2}",
           "27: strategy.mesh: pipeline 1 x data 2 x context 1 x tensor 2 are 4 devices, not the 8 workers");
+  refused("mesh: {pipeline: 65536, tensor: 65536}",  // 2^32, of which 32 bits hold nothing
+          "27: strategy.mesh: pipeline 65536 x data 1 x context 1 x tensor 65536 are 4294967296 devices, not "
+          "the 8 workers");
+  CHECK_THROWS_WITH(PlannedRun(8, kBlocks, "{kind: pipeline, stages: 65536, tensor: 65536}", 4),
+                    "strategy.yaml:1:26: strategy.stages: 8 workers cannot form groups of 4294967296; give a "
+                    "divisor");
   refused(
       "mesh: {tensor: 8}",
       "36: strategy.mesh.tensor: layer block0_attention has 4 heads, which 8 devices cannot share evenly");
