@@ -209,18 +209,26 @@ Strategy model_parallel_strategy() {
 
 namespace {
 
+constexpr int kMostParts = 100'000;
+
 /// `4`: strips of the first spatial dimension; `[2, 2]`: devices along each.
 Parts read_split(const YamlValue& value, const Model& model) {
   const std::size_t dimensions = std::max<std::size_t>(model.input.size(), 2) - 1;
   Parts parts(dimensions, 1);
   if (!value.is(YamlNode::Kind::sequence)) {
-    parts.front() = static_cast<int>(value.integer(1, 100'000));
+    parts.front() = static_cast<int>(value.integer(1, kMostParts));
     return parts;
   }
   const std::vector<YamlValue> list = value.list();
   if (list.size() != dimensions)
     value.expected(fmt::format("{} integers, devices along each dimension", dimensions));
-  for (std::size_t i = 0; i < dimensions; ++i) parts[i] = static_cast<int>(list[i].integer(1, 100'000));
+  double devices = 1;
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    parts[i] = static_cast<int>(list[i].integer(1, kMostParts));
+    devices *= parts[i];
+  }
+  if (devices > kMostParts)
+    value.refuse(fmt::format("expected at most {} devices, got {:.0f}", kMostParts, devices));
   return parts;
 }
 

@@ -280,6 +280,8 @@ TEST_CASE("bad splits and shares are refused with place and reason", "[sim][erro
   CHECK_THROWS_WITH(
       PlannedRun(4, kMaps, "{kind: spatial, split: [2, 2, 1]}"),
       Catch::Matchers::Contains("strategy.split: expected 2 integers, devices along each dimension"));
+  CHECK_THROWS_WITH(PlannedRun(4, kMaps, "{kind: spatial, split: [65536, 65536]}"),  // 2^32 devices
+                    "strategy.yaml:1:24: strategy.split: expected at most 100000 devices, got 4294967296");
   CHECK_THROWS_WITH(
       PlannedRun(2, kMaps, "{kind: spatial, split: 2, whole_from: z}"),
       Catch::Matchers::Contains("strategy.whole_from: expected the name of a layer, got \"z\""));
