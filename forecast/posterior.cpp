@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "report/statistics/statistics.hpp"
 
 namespace stepcast {
@@ -169,8 +170,9 @@ std::vector<double> residuals(const Scenario& scenario, const std::vector<Row>& 
     const Measurement& one = scenario.measurements[i];
     const double value = rows[points[i]].number(one.column).value_or(0);
     if (value <= 0)
-      throw InputError(fmt::format("measured: results of {} have no number above 0 in column \"{}\"",
-                                   scenario.points[points[i]].name, one.column));
+      throw InputError(fmt::format("{}: measured: results of {} have no number above 0 in the column \"{}\"",
+                                   place_of(scenario, one.point), scenario.points[points[i]].name,
+                                   printable(one.column)));
     const double sign = relation_to_step(one.column) == StepRelation::rate ? -1 : 1;
     all.push_back(sign * std::log(one.value / value));
   }

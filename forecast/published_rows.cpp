@@ -17,8 +17,8 @@ namespace {
 /// The point that sets all of these values. Throws InputError if there is none.
 std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& values) {
   if (const auto point = matching_point(scenario, values)) return *point;
-  const std::string place = values.empty() ? scenario.file.string() : to_string(values.front().value.place);
-  throw InputError(fmt::format("{}: published: the sweep has no point with {}", place, point_name(values)));
+  throw InputError(fmt::format("{}: published: the sweep has no point with {}", place_of(scenario, values),
+                               point_name(values)));
 }
 
 /// The values of the published column at a point, by draw.
@@ -122,16 +122,20 @@ PublishedRow row_of(const Scenario& scenario, const Published& published, const 
   return compared(figure, forecast);
 }
 
-void check_column(const Scenario& scenario, const Published& published, const Row& row) {
-  std::vector<std::string> columns{"speedup", "efficiency"};  // added when all points are simulated
-  for (const auto& [column, cell] : row.cells) {
-    if (row.number(column)) columns.push_back(column);
-  }
-  if (std::find(columns.begin(), columns.end(), published.column) != columns.end()) return;
-  const std::string place =
-      published.point.empty() ? scenario.file.string() : to_string(published.point.front().value.place);
-  throw InputError(fmt::format("{}: published: results of this point have no number in a column \"{}\"{}",
-                               place, printable(published.column), word_advice(published.column, columns)));
+/// A column that a published or measured figure of a point needs.
+struct AskedColumn {
+  const char* key;
+  const std::vector<Assignment>* figure;  ///< the figure's point
+  std::string column;
+};
+
+void check_column(const Scenario& scenario, const AskedColumn& asked, const Row& row) {
+  std::vector<std::string> columns = number_columns(row);
+  columns.insert(columns.end(), {"speedup", "efficiency"});  // added when all points are simulated
+  if (std::find(columns.begin(), columns.end(), asked.column) != columns.end()) return;
+  throw InputError(fmt::format("{}: {}: results of this point have no number in a column \"{}\"{}",
+                               place_of(scenario, *asked.figure), asked.key, printable(asked.column),
+                               word_advice(asked.column, columns)));
 }
 
 }  // namespace
@@ -195,15 +199,20 @@ std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
   return rows;
 }
 
-std::function<void(std::size_t, const Row&)> published_check(const Scenario& scenario) {
-  std::multimap<std::size_t, const Published*> asked;
-  for (const Published& published : scenario.published) {
-    asked.emplace(find_point(scenario, published.point), &published);
-    if (!published.over.empty()) asked.emplace(find_point(scenario, published.over), &published);
+std::function<void(std::size_t, const Row&)> column_check(const Scenario& scenario) {
+  std::multimap<std::size_t, AskedColumn> asked;
+  for (const Published& one : scenario.published) {
+    const AskedColumn column{"published", &one.point, one.column};
+    asked.emplace(find_point(scenario, one.point), column);
+    if (!one.over.empty()) asked.emplace(find_point(scenario, one.over), column);
+  }
+  for (const Measurement& one : scenario.measurements) {
+    if (const auto point = matching_point(scenario, one.point))
+      asked.emplace(*point, AskedColumn{"measured", &one.point, one.column});
   }
   return [&scenario, asked = std::move(asked)](std::size_t point, const Row& row) {
     const auto [first, last] = asked.equal_range(point);
-    for (auto one = first; one != last; ++one) check_column(scenario, *one->second, row);
+    for (auto one = first; one != last; ++one) check_column(scenario, one->second, row);
   };
 }
 

@@ -42,10 +42,10 @@ std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
                                                   const std::vector<std::size_t>& points,
                                                   const Simulations& all);
 
-/// A check of each point's row as soon as it is simulated, so that a wrong column name does not surface only
-/// at the end of a long run. Throws InputError for an unknown point; the returned function throws InputError
-/// for an unknown column.
-std::function<void(std::size_t point, const Row& row)> published_check(const Scenario& scenario);
+/// A check of each point's row as soon as it is simulated, so that a wrong column name of a published or
+/// measured figure does not surface only at the end of a long run. Throws InputError for an unknown point;
+/// the returned function throws InputError for an unknown column.
+std::function<void(std::size_t point, const Row& row)> column_check(const Scenario& scenario);
 
 /// A column of a point, or the ratio of that of two points.
 struct ReportedFigure {

@@ -458,6 +458,10 @@ refuses 2 'fitted.yaml:11:63: published[0].kind: fitted needs a calibrate entry 
 refuses 2 'column.yaml:11:31: published: results of this point have no number in a column "step_second"' run column.yaml -o column -j 1
 [ "$(wc -l <column/simulations.jsonl)" -eq 2 ] || fail "not found as early as can be"
 
+{ cat tiny.yaml; echo "measured: [{point: {workers: 2}, column: step_second, value: 1}]"; } >measured-column.yaml
+refuses 2 'measured-column.yaml:11:30: measured: results of this point have no number in a column "step_second"; did you mean "step_seconds"' \
+  run measured-column.yaml -o measured-column -j 1
+
 # A search: the same bits on any number of processes, nothing simulated twice after --resume.
 search=(search tiny.yaml --maximise samples_per_second --over 'strategy.bucket=64 KiB..4096 KiB:log,strategy.all_reduce=ring|automatic'
   --set 'sweep={workers: [4]}' --evaluations 8)

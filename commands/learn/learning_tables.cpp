@@ -118,7 +118,7 @@ const std::string& point_with(const Scenario& scenario, const std::vector<Assign
       found.push_back(&point);
   }
   if (found.size() == 1) return found.front()->name;
-  const std::string place = values.empty() ? scenario.file.string() : to_string(values.front().value.place);
+  const std::string place = place_of(scenario, values);
   if (found.empty())
     throw InputError(
         fmt::format("{}: learning.trends: the sweep has no point with {}", place, point_name(values)));

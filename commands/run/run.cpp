@@ -152,7 +152,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   Library library;
   const CheckedRun run = checked_run(given, options, library);
   const Scenario& scenario = run.prepared.scenario;
-  const auto inspect = published_check(scenario);
+  const auto inspect = column_check(scenario);
   if (options.dry_run) done.failed += print_size(run, library, options);
   const auto folder = folder_of(scenario, options);
   if (options.slurm > 0) submit_to_slurm(run, folder, options, library);

@@ -121,7 +121,7 @@ void merge(const MergeOptions& options) {
       .journal = {},
       .what_if = !first.results_only,
       .discrepancy = prepared.has_discrepancy,
-      .inspect = published_check(scenario),
+      .inspect = column_check(scenario),
   };
   Simulations all = collected(prepared.scenario, merged_journals(journals), wanted);
   check_writable(folder);

@@ -120,13 +120,9 @@ std::string outcome_of(const Row& row, const TrialOptions& options) {
 }
 
 [[noreturn]] void refuse_column(const Row& row, const TrialOptions& options) {
-  std::vector<std::string> known;
-  for (const auto& [column, cell] : row.cells) {
-    if (row.number(column)) known.push_back(column);
-  }
   throw InputError(fmt::format("{}: expected a column with numbers, got \"{}\"{}",
                                options.smallest ? "--minimise" : "--maximise", options.column,
-                               word_advice(options.column, known)));
+                               word_advice(options.column, number_columns(row))));
 }
 
 /// Throws InputError with the reason why no evaluation has a value: all settings were refused, the column

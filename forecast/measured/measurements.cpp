@@ -99,10 +99,8 @@ void feed_in_smallest(Scenario& scenario) {
 
 void check_column(const Scenario& scenario, const Measurement& measured) {
   if (relation_to_step(measured.column) != StepRelation::ratio_of_rates) return;
-  const std::string place =
-      measured.point.empty() ? scenario.file.string() : to_string(measured.point.front().value.place);
-  throw InputError(
-      fmt::format("{}: measured: expected a column of one point alone, got {}", place, measured.column));
+  throw InputError(fmt::format("{}: measured: expected a column of one point alone, got {}",
+                               place_of(scenario, measured.point), measured.column));
 }
 
 }  // namespace

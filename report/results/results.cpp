@@ -47,6 +47,14 @@ std::optional<double> Row::number(std::string_view column) const {
   return std::nullopt;
 }
 
+std::vector<std::string> number_columns(const Row& row) {
+  std::vector<std::string> columns;
+  for (const auto& [column, cell] : row.cells) {
+    if (row.number(column)) columns.push_back(column);
+  }
+  return columns;
+}
+
 std::string Row::text(std::string_view column) const {
   return to_text(at(column));
 }

@@ -25,6 +25,9 @@ struct Row {
   std::string text(std::string_view column) const;  ///< As in results.csv, unquoted.
 };
 
+/// The columns whose cells are numbers or integers.
+std::vector<std::string> number_columns(const Row& row);
+
 /// The row with `column` in front; the value replaces one that the row already has.
 Row with_first(std::string_view column, Cell value, const Row& row);
 

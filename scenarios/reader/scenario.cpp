@@ -193,6 +193,10 @@ std::optional<std::size_t> matching_point(const Scenario& scenario, const std::v
   return std::nullopt;
 }
 
+std::string place_of(const Scenario& scenario, const std::vector<Assignment>& values) {
+  return values.empty() ? scenario.file.string() : to_string(values.front().value.place);
+}
+
 std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<Assignment>& point,
                                   const std::vector<double>& inputs, const std::vector<double>& calibrated) {
   std::vector<Assignment> values = scenario.settings;

@@ -63,6 +63,9 @@ bool sets_all(const Point& point, const std::vector<Assignment>& values);
 /// The first point that sets all of these values, if there is one.
 std::optional<std::size_t> matching_point(const Scenario& scenario, const std::vector<Assignment>& values);
 
+/// Where the values of a point stand, for errors: FILE:LINE:COLUMN, or the scenario's file if there are none.
+std::string place_of(const Scenario& scenario, const std::vector<Assignment>& values);
+
 /// All values that are set for a point: settings, point, assumptions and calibrated keys.
 /// @param inputs  one draw of the assumptions, each in [0, 1)
 /// @param calibrated  fitted values of the calibrated keys

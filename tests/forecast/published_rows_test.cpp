@@ -194,7 +194,7 @@ TEST_CASE("a point or a column that is not there is found before the run is over
   Published published = figure("predicted", "", 2);
   published.column = "step_second";
   const Scenario scenario = with(published);
-  const auto check = published_check(scenario);
+  const auto check = column_check(scenario);
   CHECK_NOTHROW(check(0, row_of(8, 1, 2)));  // another point
   CHECK_THROWS_WITH(
       check(1, row_of(16, 1, 2)),
@@ -202,7 +202,7 @@ TEST_CASE("a point or a column that is not there is found before the run is over
       "you mean \"step_seconds\"?");
   published.column = "efficiency";  // is there once all points are
   const Scenario scaled = with(published);
-  CHECK_NOTHROW(published_check(scaled)(1, row_of(16, 1, 2)));
+  CHECK_NOTHROW(column_check(scaled)(1, row_of(16, 1, 2)));
   published.point = {value_of("workers", "32")};
-  CHECK_THROWS_AS(published_check(with(published)), InputError);
+  CHECK_THROWS_AS(column_check(with(published)), InputError);
 }
