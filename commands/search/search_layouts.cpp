@@ -214,10 +214,11 @@ void print_layouts(const std::vector<TriedLayout>& ranked, const std::vector<dou
   const double before = step_of(as_written);
   const auto* fits = std::get_if<bool>(&as_written.at("fits"));
   if (!as_written.text("failed").empty() || (fits != nullptr && !*fits))
-    fmt::print("The scenario as it is written does not run on these devices.\n");
+    fmt::print("As the scenario is written, it does not run on these devices.\n");
   else
-    fmt::print("The scenario as it is written takes {:.4g} s a step, {:.2f} times as long.\n", before,
-               before / step_of(ranked.front()));
+    fmt::print(
+        "As the scenario is written, a step takes {:.4g} s; the best layout is {:.2f} times as fast.\n",
+        before, before / step_of(ranked.front()));
   fmt::print("These values are simulated without the discrepancy term.\n");
 }
 
