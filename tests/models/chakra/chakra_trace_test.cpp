@@ -7,29 +7,31 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "models/chakra/protobuf_wire.hpp"
+#include "tests/report/temporary_folder.hpp"
 
 namespace stepcast::chakra_trace_test {
 
 using Catch::Matchers::Contains;
 
-const std::filesystem::path kFile = std::filesystem::temp_directory_path() / "stepcast-chakra-test.et";
-
+/// Reads a trace of the given bytes.
 std::vector<ChakraNode> read_bytes(const std::string& bytes) {
-  std::ofstream(kFile, std::ios::binary) << bytes;
-  return read_chakra_trace(kFile);
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "a.et", std::ios::binary) << bytes;
+  return read_chakra_trace(folder.path() / "a.et");
 }
 
 TEST_CASE("A Chakra trace has the bytes that protobuf's rules and the schema's numbers give", "[models]") {
   ChakraNode first{.id = 1, .name = "a", .type = ChakraNode::Type::compute, .after = {}, .microseconds = 300};
   first.on_host = false;
-  write_chakra_trace(kFile, [&](const auto& write) { write(first); });
+  const TemporaryFolder folder;
+  write_chakra_trace(folder.path() / "a.et", [&](const auto& write) { write(first); });
   using namespace std::string_literals;
   const std::string is_cpu_op = "\x52\x0e"s + "\x0a\x09is_cpu_op"s + "\xd8\x01\x00"s;  // fields 10, 1 and 27
   const std::string node = "\x08\x01"s +
                            "\x12\x01"
                            "a"s +
                            "\x18\x04"s + "\x38\xac\x02"s + is_cpu_op;
-  CHECK(read_file(kFile) ==
+  CHECK(read_file(folder.path() / "a.et") ==
         "\x07\x0a\x05"
         "0.0.4"s +
             static_cast<char>(node.size()) + node);
@@ -46,8 +48,9 @@ TEST_CASE("A Chakra trace that was written is read again", "[models]") {
   message.target = 7;
   message.tag = 1 << 29;
   message.bytes = 12;
-  write_chakra_trace(kFile, [&](const auto& write) { write(sum), write(message); });
-  const auto nodes = read_chakra_trace(kFile);
+  const TemporaryFolder folder;
+  write_chakra_trace(folder.path() / "a.et", [&](const auto& write) { write(sum), write(message); });
+  const auto nodes = read_chakra_trace(folder.path() / "a.et");
   REQUIRE(nodes.size() == 2);
   CHECK(nodes[0].collective == sum.collective);
   CHECK(nodes[0].bytes == sum.bytes);
