@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "campaigns/checkpoint_interval.hpp"
+#include "forecast/slowest_device.hpp"
 #include "models/cost/cost.hpp"
 #include "models/work/model_flops.hpp"
 #include "sim/simulation.hpp"
@@ -260,7 +261,8 @@ Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
   simulation.fidelity = experiment.fidelity;
   simulation.link_sharing = experiment.link_sharing;
   simulation.fold = experiment.fold;
-  if (doubled == Doubled::compute) simulation.compute_factor = 0.5;
+  simulation.compute_factor = slowest_device_factor(experiment);
+  if (doubled == Doubled::compute) simulation.compute_factor *= 0.5;
   if (doubled == Doubled::latency) simulation.latency_factor = 0.5;
   if (doubled == Doubled::bandwidth) simulation.bandwidths.multiply_all(2);
   return simulation;
@@ -285,6 +287,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoic
   const Plan& plan = experiment.plan;
   SimulationResult result = simulate(simulation_of(experiment, doubled));
   check_steps(plan, result.steps);
+  attribute_to_slowest(slowest_device_factor(experiment), result.steps);
   if (automatic != nullptr) *automatic = result.automatic;
 
   Row row;

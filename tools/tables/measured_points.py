@@ -1,4 +1,4 @@
-"""Forecasts of the open figures that learn from measured points, and the three constants of their error model.
+"""Forecasts of the open figures that learn from measured points, and the two constants of their error model.
 
 Renewed from docs/notes/2026-11-open-published-figures.csv without a run (SOURCE is ignored): for each figure, the term (discrepancy) and the
 constants are chosen without its group; the smallest point of its experiment and the next ones are fed in. forecast/posterior.cpp has the
@@ -17,8 +17,7 @@ from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv
 PAGE = "docs/notes/2026-11-measured-points.md"
 DATA = PAGE.replace(".md", ".csv")
 REPEATABILITY = 0.005
-CANDIDATES = [dict(zip(("drift", "level", "own"), values))
-              for values in itertools.product((0, 0.25, 0.5, 1), (0.1, 0.2, 0.4), (0.015, 0.02, 0.025, 0.03))]
+CANDIDATES = [dict(zip(("level", "own"), values)) for values in itertools.product((0.1, 0.2, 0.4), (0.01, 0.02, 0.03, 0.05))]
 SAMPLES = discrepancy.SAMPLES
 
 
@@ -31,10 +30,7 @@ NORMALS = [normal_samples(stream) for stream in range(64)]
 
 
 def term_of(row, term):
-    middle, spread = discrepancy.at(term[discrepancy.CLASSES[0]], 0.5), term["spreads"].get(row["framework"], 1)
-    inside, between = term[discrepancy.CLASSES[0]], term[row["network"]]
-    return [(middle + spread * (discrepancy.at(inside, u) - middle)) * row["inside"] + discrepancy.at(between, v) * row["between"]
-            for u, v, _ in discrepancy.POINTS]
+    return [row["weight"] * discrepancy.at(term, u) for u, _ in discrepancy.POINTS]
 
 
 def covariance(a, b):
@@ -55,39 +51,30 @@ def solved(matrix, right):
     return x
 
 
-def drifted(samples, drift):
-    """The samples with their median multiplied."""
-    middle = statistics.median(samples)
-    return [one + (drift - 1) * middle for one in samples]
-
-
 def range_at(row, x):
     return x * row["high"] if x > 0 else -x * row["low"]
 
 
-def bounded(row, wrong):
-    """No point scales better than ideally."""
-    return wrong if row["ideal_error"] is None else max(wrong, min(0, row["z"] - math.log(1 + row["ideal_error"])))
-
-
 def forecast(row, fed, constants, terms):
-    """Quantiles of rate / published rate where the points `fed` were measured, besides the smallest one."""
-    drift, level, own = constants.values()
+    """Quantiles of rate / published rate where the points `fed` were measured, besides the smallest one. The middle has the error that
+    the measurements leave likely, not the median of all."""
+    level, own = constants.values()
     covariances = [[covariance(terms[a["id"]], terms[b["id"]]) + level ** 2 for b in fed] for a in [row, *fed]]
     for i, line in enumerate(covariances[1:]):
         line[i] += own ** 2 + REPEATABILITY ** 2
     gain = solved(covariances[1:], covariances[0])
-    term, fed_terms = drifted(terms[row["id"]], drift), [drifted(terms[one["id"]], drift) for one in fed]
+    term = terms[row["id"]]
     values = []
-    for k, (_, _, x) in enumerate(discrepancy.POINTS):
+    for k, (_, x) in enumerate(discrepancy.POINTS):
         common = level * NORMALS[1][k]
         wrong = term[k] + common + own * NORMALS[3][k]
         for i, one in enumerate(fed):
-            sample = fed_terms[i][k] + common + own * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
+            sample = terms[one["id"]][k] + common + own * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
             wrong += gain[i] * (one["z"] + range_at(one, x) - sample)
-        values.append(math.exp(row["z"] + range_at(row, x) - bounded(row, wrong)))
+        values.append(math.exp(row["z"] + range_at(row, x) - discrepancy.bounded(row, wrong)))
     values.sort()
-    return [quantile(values, p) for p in (0.05, 0.5, 0.95)]
+    learned = sum(share * one["z"] for share, one in zip(gain, fed))
+    return [quantile(values, 0.05), math.exp(row["z"] - discrepancy.bounded(row, learned)), quantile(values, 0.95)]
 
 
 @functools.cache
@@ -118,13 +105,15 @@ def renewed(_):
         return [q for (other, j), own in results.items() if j == i and other != group for _, q in own]
 
     def best_without(group):
-        """The drift by the median error, then the others by the interval score."""
+        """The level by the median error, then the least `own` whose intervals hold 90 %."""
         def error(i):
             return statistics.median(abs(q[1] - 1) for q in others(group, i))
-        same_spreads = [i for i, one in enumerate(CANDIDATES) if one["level"] == 0.4 and one["own"] == 0.02]
-        drift = CANDIDATES[min(same_spreads, key=error)]["drift"]
-        candidates = [i for i, one in enumerate(CANDIDATES) if one["drift"] == drift]
-        return CANDIDATES[min(candidates, key=lambda i: sum(interval_score(q[0], q[2], 1, 0.1) for q in others(group, i)))]
+
+        def holds(i):
+            return statistics.mean(q[0] <= 1 <= q[2] for q in others(group, i)) >= 0.9
+        level = CANDIDATES[min(range(len(CANDIDATES)), key=error)]["level"]
+        candidates = [i for i, one in enumerate(CANDIDATES) if one["level"] == level]
+        return CANDIDATES[next((i for i in candidates if holds(i)), candidates[-1])]
     if best_without(None) != discrepancy.MEASURED:
         raise SystemExit(f"measured-points: discrepancy.py has other constants than {best_without(None)}")
     lines = []
@@ -141,8 +130,7 @@ def renewed(_):
 
 def line_of(row, fed_in, constants, quantiles):
     low, median, high = quantiles
-    return {"id": row["id"], "group": row["group"], "fed_in": fed_in, "drift": constants.get("drift"), "level": constants.get("level"),
-            "own": constants.get("own"), "low_90": low, "median": median, "high_90": high, "ideal_error": row["ideal_error"]}
+    return {"id": row["id"], "group": row["group"], "fed_in": fed_in, "level": constants.get("level"), "own": constants.get("own"), "low_90": low, "median": median, "high_90": high, "ideal_error": row["ideal_error"]}
 
 
 def score_line(title, rows):
