@@ -63,13 +63,13 @@ def whole_table():
     def row(case):
         setting = " ".join(word for word in case["setting"].split() if not word.startswith("platform"))
         return (case["case"].upper() + (f", {setting}" if setting else ""), case["workers"], case["processor_seconds"],
-                f"{case['lowest']} to {case['highest']}", case["peak_megabytes"], ", ".join(limits(case)))
+                case["peak_megabytes"], ", ".join(limits(case)))
 
     def limits(case):
         return [f"{case[key]} {unit}" for key, unit in (("limit_seconds", "s"), ("limit_megabytes", "MB")) if case[key] != "-"]
     rows = map(row, filter(limits, read_csv("bench/results/whole.csv")))
     head, fit = ((ROOT / "bench/results" / name).read_text(encoding="utf-8") for name in ("machine.txt", "fit.txt"))
-    table = markdown("| case | workers | processor seconds | lowest to highest | peak memory, MB | limit |", rows)
+    table = markdown("| case | workers | processor seconds | peak memory, MB | limit |", rows)
     return f"{head}\n{table}" + (f"\n{fit}" if fit else "")
 
 
