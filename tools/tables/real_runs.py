@@ -6,7 +6,7 @@ rank-counts.csv, all others in real-runs.csv. Ranks that compute and ranks that 
 import pathlib
 import statistics
 
-from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv, signed_percent
+from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv
 
 FOLDER = "validate/data/"
 COLUMNS = ("launch", "scenario", "point", "strategy", "ranks", "cluster", "repeats", "predicted_seconds", "measured_seconds", "measured_low",
