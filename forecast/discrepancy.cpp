@@ -64,20 +64,26 @@ double quantile_at(const std::vector<double>& probabilities, const std::vector<d
   return quantiles[i - 1] + share * (quantiles[i] - quantiles[i - 1]);
 }
 
-/// The factor on the quantiles: 1 for eight devices of a server. tools/tables/discrepancy.py has the same
-/// rule.
-double weight(const Spread& spread) {
-  const double inside = std::log2(spread.devices_of_server) / 3;
-  return spread.servers > 1 ? inside + 1 + std::log2(spread.servers) / 10 : inside;
+/// The binary digits of `index` behind the point, in reverse order: van der Corput's sequence.
+double radical_inverse(unsigned index) {
+  double value = 0, place = 0.5;
+  for (; index > 0; index /= 2, place /= 2) value += place * (index % 2);
+  return value;
 }
 
 }  // namespace
 
+// tools/tables/discrepancy.py has the same rule.
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
+  const double inside = std::log2(spread.devices_of_server) / 3;
+  const double between = spread.servers > 1 ? 0.7 + std::log2(spread.servers) / 10 : 0;
   std::vector<double> errors;
-  for (int k = 0; k < kDiscrepancySamples; ++k)
-    errors.push_back(weight(spread) *
-                     quantile_at(term.probabilities, term.quantiles, (k + 0.5) / kDiscrepancySamples));
+  for (unsigned k = 0; k < kDiscrepancySamples; ++k) {
+    const double u = (k + 0.5) / kDiscrepancySamples;
+    const double v = radical_inverse(k) + 0.5 / kDiscrepancySamples;
+    errors.push_back(inside * quantile_at(term.probabilities, term.quantiles, u) +
+                     between * quantile_at(term.probabilities, term.quantiles, v));
+  }
   return errors;
 }
 

@@ -42,9 +42,9 @@ Spread spread_of(const Experiment& experiment);
 /// Number of samples of the term. All points use the same samples, so that ratios of points are consistent.
 constexpr int kDiscrepancySamples = 256;
 
-/// Samples of log(measured step / forecast step): the quantiles at equal distances of the probability, times
-/// log2(devices of a server) / 3, and with several servers times 1 + log2(servers) / 10 more. All zero for
-/// one device.
+/// Samples of log(measured step / forecast step): the quantile at u_k times log2(devices of a server) / 3,
+/// plus, with several servers, the quantile at v_k times 0.7 + log2(servers) / 10. (u_k, v_k) are the points
+/// of Hammersley's sequence. All zero for one device.
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread);
 
 /// The samples of the term at each of these points. The error of a figure that `calibrate:` feeds in is taken

@@ -19,10 +19,10 @@ SAMPLES = 256
 MEASURED = {"level": 0.4, "own": 0.03}  # chosen by measured_points.py
 
 
-def weight(devices, per_server):
-    """Scale of the term: 1 for eight devices of a server, about 2 for two such servers. forecast/discrepancy.cpp has the same rule."""
+def weights(devices, per_server):
+    """Scales of the term: inside a server, 1 for eight devices, and between servers, 0.8 for two. forecast/discrepancy.cpp has the same rule."""
     servers = math.ceil(devices / per_server)
-    return math.log2(min(devices, per_server)) / 3 + (1 + math.log2(servers) / 10 if servers > 1 else 0)
+    return math.log2(min(devices, per_server)) / 3, 0.7 + math.log2(servers) / 10 if servers > 1 else 0
 
 
 def devices_per_server(platform):
@@ -30,7 +30,7 @@ def devices_per_server(platform):
 
 
 def read_rows():
-    """A row a figure: z = log(published step / forecast step), and the weight of the term relative to the figure that was fed in."""
+    """A row a figure: z = log(published step / forecast step), and the scales of the term relative to the figure that was fed in."""
     figures = {row["id"]: row for row in read_csv("scenarios/published/figures.csv")}
     fed_in = {row["experiment"]: row for row in figures.values() if row["role"] == "base"}
     rows = []
@@ -38,12 +38,13 @@ def read_rows():
         figure = figures[row["id"]]
         per_server = devices_per_server(figure["platform"])
         median = float(row["median"])
+        inside, between = (own - fed for own, fed in zip(weights(int(figure["devices"]), per_server),
+                                                         weights(int(fed_in[row["experiment"]]["devices"]), per_server)))
         rows.append({
             "experiment": row["experiment"], "group": row["group"], "part": row["part"],
             "ideal_error": float(row["ideal_error"]) if row["ideal_error"] else None,
             "changed": "tuned:" in (ROOT / f"scenarios/published/{row['experiment']}.yaml").read_text(),
-            "z": math.log(median / float(row["published"])),
-            "weight": max(0.003, weight(int(figure["devices"]), per_server) - weight(int(fed_in[row["experiment"]]["devices"]), per_server)),
+            "z": math.log(median / float(row["published"])), "inside": inside, "between": between,
             "low": math.log(float(row["low_90"]) / median), "high": math.log(float(row["high_90"]) / median)})
     return rows
 
@@ -71,8 +72,9 @@ def shares_of_experiments(scored):
 
 
 def fitted(rows):
-    """The quantiles of the errors per unit of weight at PROBABILITIES. Their median is set to 0: a forecast is the simulation's."""
-    errors = shares_of_experiments([(row["experiment"], row["z"] / row["weight"]) for row in rows])
+    """The quantiles of the errors per unit of scale at PROBABILITIES. Their median is set to 0: a forecast is the simulation's. Errors
+    inside and between servers are independent."""
+    errors = shares_of_experiments([(row["experiment"], row["z"] / max(0.003, math.hypot(row["inside"], row["between"]))) for row in rows])
     quantiles = [weighted_quantile(errors, p) for p in PROBABILITIES]
     return [0 if p == 0.5 else min(0, x) if p < 0.5 else max(0, x) for p, x in zip(PROBABILITIES, quantiles)]
 
@@ -98,7 +100,13 @@ def radical_inverse(index, base):
 
 
 NORMAL = statistics.NormalDist()
-POINTS = [((k + 0.5) / SAMPLES, NORMAL.inv_cdf(radical_inverse(k, 2) + 0.5 / SAMPLES) / 1.645) for k in range(SAMPLES)]
+POINTS = [((k + 0.5) / SAMPLES, radical_inverse(k, 2) + 0.5 / SAMPLES, NORMAL.inv_cdf(radical_inverse(k, 3) + 0.5 / SAMPLES) / 1.645)
+          for k in range(SAMPLES)]
+
+
+def errors_of(row, term):
+    """Samples of the error at a row."""
+    return [row["inside"] * at(term, u) + row["between"] * at(term, v) for u, v, _ in POINTS]
 
 
 def bounded(row, wrong):
@@ -109,8 +117,8 @@ def bounded(row, wrong):
 def forecast(row, term):
     """Quantiles of rate / published rate: the simulation's median, and around it the interval of the ranges, a normal law of two halves, and the
     term."""
-    values = sorted(math.exp(row["z"] + (x * row["high"] if x > 0 else -x * row["low"]) - bounded(row, row["weight"] * at(term, u)))
-                    for u, x in POINTS)
+    values = sorted(math.exp(row["z"] + (x * row["high"] if x > 0 else -x * row["low"]) - bounded(row, wrong))
+                    for wrong, (_, _, x) in zip(errors_of(row, term), POINTS))
     low, quarter, _, three_quarters, high = (quantile(values, p) for p in (0.05, 0.25, 0.5, 0.75, 0.95))
     return [low, quarter, math.exp(row["z"]), three_quarters, high]
 

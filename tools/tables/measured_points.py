@@ -29,10 +29,6 @@ def normal_samples(stream):
 NORMALS = [normal_samples(stream) for stream in range(64)]
 
 
-def term_of(row, term):
-    return [row["weight"] * discrepancy.at(term, u) for u, _ in discrepancy.POINTS]
-
-
 def covariance(a, b):
     mean_a, mean_b = sum(a) / SAMPLES, sum(b) / SAMPLES
     return sum((x - mean_a) * (y - mean_b) for x, y in zip(a, b)) / SAMPLES
@@ -65,7 +61,7 @@ def forecast(row, fed, constants, terms):
     gain = solved(covariances[1:], covariances[0])
     term = terms[row["id"]]
     values = []
-    for k, (_, x) in enumerate(discrepancy.POINTS):
+    for k, (_, _, x) in enumerate(discrepancy.POINTS):
         common = level * NORMALS[1][k]
         wrong = term[k] + common + own * NORMALS[3][k]
         for i, one in enumerate(fed):
@@ -96,7 +92,7 @@ def renewed(_):
     terms_of_group = {}
     for group in dict.fromkeys(row["group"] for row in rows):
         term = discrepancy.fitted([row for row in rows if row["group"] != group])
-        terms_of_group[group] = {row["id"]: term_of(row, term) for row in rows if row["group"] == group}
+        terms_of_group[group] = {row["id"]: discrepancy.errors_of(row, term) for row in rows if row["group"] == group}
         for i, constants in enumerate(CANDIDATES):
             results[group, i] = [one for own in all_own if own[0]["group"] == group
                                  for one in scored(own, 1, constants, terms_of_group[group])]
@@ -105,15 +101,13 @@ def renewed(_):
         return [q for (other, j), own in results.items() if j == i and other != group for _, q in own]
 
     def best_without(group):
-        """The level by the median error, then the least `own` whose intervals hold 90 %."""
-        def error(i):
-            return statistics.median(abs(q[1] - 1) for q in others(group, i))
-
+        """The least `own` with which a level holds 90 %, and of these levels that with the best interval score."""
         def holds(i):
             return statistics.mean(q[0] <= 1 <= q[2] for q in others(group, i)) >= 0.9
-        level = CANDIDATES[min(range(len(CANDIDATES)), key=error)]["level"]
-        candidates = [i for i, one in enumerate(CANDIDATES) if one["level"] == level]
-        return CANDIDATES[next((i for i in candidates if holds(i)), candidates[-1])]
+
+        def score(i):
+            return statistics.mean(interval_score(q[0], q[2], 1, 0.1) for q in others(group, i))
+        return CANDIDATES[min(range(len(CANDIDATES)), key=lambda i: (not holds(i), CANDIDATES[i]["own"], score(i)))]
     if best_without(None) != discrepancy.MEASURED:
         raise SystemExit(f"measured-points: discrepancy.py has other constants than {best_without(None)}")
     lines = []
