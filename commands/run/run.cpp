@@ -146,6 +146,19 @@ std::vector<Assignment> timeline_values(const Scenario& scenario, const RunOptio
   return values_of(scenario, scenario.points[point].values, all.inputs.front(), all.calibrated.front());
 }
 
+FinishedRun whole_run(const CheckedRun& run, const Manifest& manifest, const std::filesystem::path& folder,
+                      const RunOptions& options) {
+  return {.prepared = run.prepared,
+          .checked = run.checked,
+          .manifest = manifest,
+          .folder = folder,
+          .settings = options.settings,
+          .plots = !options.results_only,
+          .least_gain = options.least_gain,
+          .advice = !options.results_only && !options.no_advice,
+          .processes = options.processes};
+}
+
 /// Simulates a scenario, writes its files and prints its tables, and adds to `done`.
 void run_scenario(const Scenario& given, const RunOptions& options, Done& done) {
   const bool part = !options.shard_text.empty();
@@ -181,8 +194,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   if (part) {
     end_shard(scenario, all, run.points.size(), options);
   } else {
-    const FinishedRun whole{run.prepared,     run.checked,           manifest,          folder,
-                            options.settings, !options.results_only, options.least_gain};
+    const FinishedRun whole = whole_run(run, manifest, folder, options);
     const FinishedOutputs finished =
         resumable(kept_in(wanted.journal), [&] { return finish_run(whole, library, std::move(all)); });
     done.published.insert(done.published.end(), finished.published.begin(), finished.published.end());
@@ -284,10 +296,9 @@ void add_run_flags(const Command& command, RunOptions& options) {
       "--resume", options.resume,
       "Continue an interrupted run. Its finished simulations are used if the inputs and settings "
       "are the same.");
-  command.add_flag(
-      "--results-only", options.results_only,
-      "Draw no plots, and skip the simulations with doubled resources and without noise. Without "
-      "assumptions the run then takes about a quarter of the time.");
+  command.add_flag("--results-only", options.results_only,
+                   "Draw no plots, and skip the simulations without noise and of what a user can change.");
+  add_no_advice(command, options.no_advice);
   command.add_flag(
       "--dry-run", options.dry_run,
       "Print the number of simulations, the memory and time that they need, and the points that do not fit. "
