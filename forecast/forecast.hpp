@@ -32,6 +32,7 @@ struct RunOptions {
   bool timeline_per_rank = false;  ///< a file per rank instead of one for all
   double least_gain = 1.5;         ///< of a doubling of the workers that is worth it
   bool resume = false, dry_run = false;
+  std::string decide;         ///< devices and time for a measurement; empty: none is proposed
   bool no_advice = false;     ///< no simulations of what a user can change
   bool results_only = false;  ///< no plots, no advice, and no simulations without noise
 };

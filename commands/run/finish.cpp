@@ -131,6 +131,16 @@ void add_advice(const FinishedRun& run, Library& library, const Simulations& all
   outputs.advised = advice_results(scenario, *found);
 }
 
+/// For the fitting point with most workers.
+std::vector<std::string> measure_next(const FinishedRun& run, Library& library, const Simulations& all) {
+  const Scenario& scenario = run.prepared.scenario;
+  const auto points = simulated_points(all_points(scenario), all);
+  const auto target = largest_point(points, all);
+  if (!target || all.rows.size() < 2) return {"Measure next: nothing narrows the interval of one draw."};
+  const auto next = next_measurements(scenario, points, *target, run.budget, all, library);
+  return next_measurement_lines(scenario, *target, next, all);
+}
+
 std::vector<std::string> fidelities_of(const Results& results) {
   std::set<std::string> fidelities;
   for (const Row& row : results.rows) {
@@ -166,6 +176,7 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   }
   Outputs outputs = outputs_of(scenario, points, all, run.least_gain);
   if (run.advice) add_advice(run, library, all, outputs);
+  if (run.budget.devices > 0) outputs.measure_next = measure_next(run, library, all);
   run.manifest.fidelities = fidelities_of(outputs.results);
   DrawnPlots drawn = write_outputs(run.folder, outputs, run.manifest, run.plots);
   drawn.missing.attempt(run.folder, "report.html", [&](const std::filesystem::path&) {

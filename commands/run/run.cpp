@@ -156,7 +156,8 @@ FinishedRun whole_run(const CheckedRun& run, const Manifest& manifest, const std
           .plots = !options.results_only,
           .least_gain = options.least_gain,
           .advice = !options.results_only && !options.no_advice,
-          .processes = options.processes};
+          .processes = options.processes,
+          .budget = parse_measuring_budget(options.decide)};
 }
 
 /// Simulates a scenario, writes its files and prints its tables, and adds to `done`.
@@ -214,6 +215,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
 void run(const RunOptions& options) {
   const SignalGuard guard;  // also outside of simulations, a signal must end with a message and its exit code
   Done done;
+  parse_measuring_budget(options.decide);
   for (Scenario& scenario : read_scenarios(options)) {
     for (const std::string& line : leave_out_lost_figures(scenario)) fmt::print("{}\n", line);
     run_scenario(scenario, options, done);
@@ -254,6 +256,13 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
                       "Learn from the measured runs of this CSV file, whose columns are as in results.csv. "
                       "With --shard or --slurm, put them into the scenario (key measured).")
           .type_name("RUNS.csv");
+  const Option decide =
+      command
+          .add_option(
+              "--decide", options.decide,
+              "Say which run on at most this many devices, and in this time, would narrow the interval of "
+              "the point with most workers most. It uses the draws at hand and simulates nothing.")
+          .type_name("DEVICES[,TIME]");
   const Option shard =
       command
           .add_option(
@@ -261,7 +270,8 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
               "Simulate only part i of N of the points, counted from 0, such as 0/4; the command merge "
               "puts the parts together. Default: all points.")
           .type_name("i/N")
-          .excludes(measured);
+          .excludes(measured)
+          .excludes(decide);
   command
       .add_option(
           "--slurm", options.slurm,
@@ -270,7 +280,8 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
       .type_name("N")
       .range(1, 100000)
       .excludes(shard)
-      .excludes(measured);
+      .excludes(measured)
+      .excludes(decide);
   add_memory_limit(command, options.memory_limit, "Refuse to start");
   add_time_limit(command, options.time_limit, "Refuse to start if the simulations of the largest point");
 }

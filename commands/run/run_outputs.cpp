@@ -236,6 +236,7 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
   std::ranges::for_each(outputs.advice, print);
   std::ranges::for_each(doubts_of(outputs), print);
   std::ranges::for_each(measured_lines(scenario, all), print);
+  std::ranges::for_each(outputs.measure_next, print);
   print_assumptions(outputs, all, scenario);
   print_flags(largest);
   if (largest.campaign)

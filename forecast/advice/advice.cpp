@@ -25,19 +25,6 @@ double rate_of(const Simulations& all, std::size_t draw, std::size_t point) {
   return all.rows[draw][point].number(kRate).value_or(0);
 }
 
-std::optional<std::size_t> largest_point(const std::vector<std::size_t>& points, const Simulations& all) {
-  std::optional<std::size_t> best;
-  const auto size = [&](std::size_t point) {
-    return std::pair(all.rows.front()[point].number("workers").value_or(0), rate_of(all, 0, point));
-  };
-  for (const std::size_t point : points) {
-    const Row& row = all.rows.front()[point];
-    if (row.text("fits") == "false" || !row.number(kRate)) continue;
-    if (!best || size(point) > size(*best)) best = point;
-  }
-  return best;
-}
-
 /// How many simulations of the point a fifth of the draws of all points is worth.
 std::size_t simulations_allowed(const std::vector<std::size_t>& points, const Simulations& all,
                                 std::size_t largest) {
@@ -187,6 +174,19 @@ std::string line_of(const Advice& advice) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> largest_point(const std::vector<std::size_t>& points, const Simulations& all) {
+  std::optional<std::size_t> best;
+  const auto size = [&](std::size_t point) {
+    return std::pair(all.rows.front()[point].number("workers").value_or(0), rate_of(all, 0, point));
+  };
+  for (const std::size_t point : points) {
+    const Row& row = all.rows.front()[point];
+    if (row.text("fits") == "false" || !row.number(kRate)) continue;
+    if (!best || size(point) > size(*best)) best = point;
+  }
+  return best;
+}
 
 std::optional<AdvisedPoint> advised(const Scenario& scenario, const std::vector<std::size_t>& points,
                                     const Simulations& all, Library& library, int processes) {

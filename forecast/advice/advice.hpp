@@ -21,6 +21,9 @@ struct Advice {
   Row before = {}, after = {};
 };
 
+/// The fitting point with most workers; of several, the fastest. @param points  those that have results
+std::optional<std::size_t> largest_point(const std::vector<std::size_t>& points, const Simulations& all);
+
 /// What was tried at one point.
 struct AdvisedPoint {
   std::size_t point = 0;
@@ -28,10 +31,9 @@ struct AdvisedPoint {
   std::vector<std::string> tried;  ///< keys, in the order of the simulations
 };
 
-/// Simulates changes that a user can make, each alone, at the fitting point with most workers (of several,
-/// the fastest), in the first draw: as many as a fifth of the draws' work allows if a simulation costs in
-/// proportion to its devices, but at least three and at most 24. What is left of them goes into further draws
-/// of those that help most.
+/// Simulates changes that a user can make, each alone, at largest_point, in the first draw: as many as a
+/// fifth of the draws' work allows if a simulation costs in proportion to its devices, but at least three and
+/// at most 24. What is left of them goes into further draws of those that help most.
 /// @param points  those that have results
 std::optional<AdvisedPoint> advised(const Scenario& scenario, const std::vector<std::size_t>& points,
                                     const Simulations& all, Library& library, int processes);
