@@ -18,7 +18,7 @@ namespace stepcast {
 struct RunOptions {
   std::vector<std::string> scenarios;
   std::vector<std::string> settings;  ///< overrides of the form KEY=VALUE
-  std::string measured;               ///< CSV file of measurements; empty: none
+  std::vector<std::string> measured;  ///< files of measured runs, see RunFile
   std::string output;                 ///< folder; empty: results/NAME
   int processes = 0;                  ///< 0: one per core
   int draws = 0;                      ///< 0: as many as the scenario needs

@@ -55,8 +55,8 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
           "file");
     scenarios.push_back(read_scenario(file, settings));
     Scenario& read = scenarios.back();
-    if (!options.measured.empty()) {
-      const auto measured = read_measurements(options.measured, read);
+    for (const std::string& runs : options.measured) {
+      const auto measured = read_measurements(parse_run_file(runs), read);
       read.measurements.insert(read.measurements.end(), measured.begin(), measured.end());
     }
     read = with_measured_points(std::move(read));
@@ -252,10 +252,13 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
       .range(1.0, 2.0);
   const Option measured =
       command
-          .add_option("--measured", options.measured,
-                      "Learn from the measured runs of this CSV file, whose columns are as in results.csv. "
-                      "With --shard or --slurm, put them into the scenario (key measured).")
-          .type_name("RUNS.csv");
+          .add_option(
+              "--measured", options.measured,
+              "Learn from measured runs: a CSV file with columns as in results.csv, or a trainer's log, with "
+              "the number of workers before it if it does not say it, such as 8=run.log. The option can be "
+              "given several times. With --shard or --slurm, put them into the scenario (key measured).")
+          .type_name("RUNS")
+          .one_value();
   const Option decide =
       command
           .add_option(

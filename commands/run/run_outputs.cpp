@@ -13,6 +13,7 @@
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "forecast/measured/measured_lines.hpp"
+#include "forecast/measured/training_log.hpp"
 #include "report/page/page.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/manifest.hpp"
@@ -58,7 +59,10 @@ std::filesystem::path journal_of(const std::filesystem::path& folder, const Mani
                                  const RunOptions& options) {
   std::vector<std::string> texts = options.settings;
   texts.push_back(std::to_string(options.draws));
-  if (!options.measured.empty()) texts.push_back(read_file(options.measured));
+  for (const std::string& runs : options.measured) {
+    texts.push_back(parse_run_file(runs).workers);
+    texts.push_back(read_file(parse_run_file(runs).file));
+  }
   const auto journal = folder / "simulations.jsonl";
   const auto fingerprint_file = folder / "simulations.sha256";
   const std::string fingerprint = fingerprint_of(manifest.inputs, texts);

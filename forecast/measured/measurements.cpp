@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "core/os/files.hpp"
 #include "core/text.hpp"
+#include "forecast/posterior.hpp"
 #include "report/results/results.hpp"
 
 namespace stepcast {
@@ -105,9 +105,16 @@ void check_column(const Scenario& scenario, const Measurement& measured) {
 
 }  // namespace
 
-std::vector<Measurement> read_measurements(const std::filesystem::path& file, const Scenario& scenario) {
+std::vector<Measurement> read_measurements(const RunFile& runs, const Scenario& scenario) {
+  const std::filesystem::path file = runs.file;
   std::vector<Measurement> all;
-  for (const Row& row : read_csv(read_file(file), file.string()).rows) {
+  MeasuredRuns read = read_runs(runs);
+  if (read.is_log) {
+    Row run = median_run(read.results);
+    run.set("spread", std::max(kRepeatability, run.number("spread").value_or(0)));
+    read.results.rows = {std::move(run)};
+  }
+  for (const Row& row : read.results.rows) {
     const auto own = of_row(row, scenario, file);
     all.insert(all.end(), own.begin(), own.end());
   }

@@ -93,7 +93,7 @@ TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]")
   write_atomically(file,
                    "workers,step_seconds,samples_per_second,communication_seconds,spread,source\n"
                    "2,0.5,256,0.1,0.02,log\n4,,500,,,\n");
-  const auto all = read_measurements(file, scenario_of(kRing));
+  const auto all = read_measurements({"", file.string()}, scenario_of(kRing));
   REQUIRE(all.size() == 3);
   CHECK(all[0].column == "step_seconds");
   CHECK(all[0].spread == 0.02);
@@ -101,7 +101,7 @@ TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]")
   CHECK(all[2].column == "samples_per_second");
   CHECK(all[2].value == 500);
   write_atomically(file, "workers,point\n2,a\n");
-  CHECK_THROWS_AS(read_measurements(file, scenario_of(kRing)), InputError);
+  CHECK_THROWS_AS(read_measurements({"", file.string()}, scenario_of(kRing)), InputError);
 }
 
 TEST_CASE("the error of a measured point is carried over to larger ones", "[forecast]") {
