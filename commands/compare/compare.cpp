@@ -194,7 +194,7 @@ bool has(const Results& results, const std::string& column) {
 }
 
 Results read(const std::string& file, const JoinKeys& keys) {
-  Results results = read_runs(parse_run_file(file)).results;
+  Results results = read_runs(parse_run_file(file));
   std::vector<std::string> needed = keys.by;
   needed.push_back(keys.column);
   for (const std::string& column : needed) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/text.hpp"
-#include "report/statistics/statistics.hpp"
 
 namespace stepcast {
 namespace {
@@ -132,12 +130,12 @@ RunFile parse_run_file(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-MeasuredRuns read_runs(const RunFile& file) {
+Results read_runs(const RunFile& file) {
   constexpr std::size_t kWarmUpShare = 10;
   const std::string text = read_file(file.file);
   const auto lines = lines_of(text);
   const auto [format, numbers] = printed_steps(lines);
-  if (format == nullptr) return {read_csv(text, file.file), false};
+  if (format == nullptr) return read_csv(text, file.file);
   const auto workers = file.workers.empty() ? workers_in(lines) : parse_number(file.workers);
   if (!workers)
     throw InputError(fmt::format(
@@ -145,29 +143,15 @@ MeasuredRuns read_runs(const RunFile& file) {
         file.file));
   const std::size_t warm_up =
       std::min(std::max<std::size_t>(1, numbers.size() / kWarmUpShare), numbers.size() - 1);
-  MeasuredRuns runs{{}, true};
+  Results runs;
   for (std::size_t i = warm_up; i < numbers.size(); ++i) {
     Row row;
     row.set("workers", static_cast<std::int64_t>(*workers));
     row.set(format->column, in_column(numbers[i], format->printed, *workers));
     row.set("source", file.file);
-    runs.results.rows.push_back(std::move(row));
+    runs.rows.push_back(std::move(row));
   }
   return runs;
-}
-
-Row median_run(const Results& log) {
-  Row run = log.rows.front();
-  const std::string column = run.cells[1].first;
-  std::vector<double> values;
-  for (const Row& row : log.rows) values.push_back(*row.number(column));
-  const double middle = median_of(values), centre = mean(values);
-  double square = 0;
-  for (const double value : values) square += std::pow(value - centre, 2);
-  const auto count = static_cast<double>(values.size());
-  run.set(column, middle);
-  if (values.size() > 1) run.set("spread", 1.2533 * std::sqrt(square / (count - 1) / count) / middle);
-  return run;
 }
 
 }  // namespace stepcast

@@ -20,14 +20,6 @@ RunFile parse_run_file(const std::string& text);
 /// example (`Time`), Lightning's progress bar (`it/s`, `s/it`), Horovod's synthetic benchmarks (`img/sec per
 /// GPU`).
 /// @throws InputError if a log names no workers and `workers` is empty, or for an invalid CSV file
-struct MeasuredRuns {
-  Results results;
-  bool is_log = false;
-};
-MeasuredRuns read_runs(const RunFile& file);
-
-/// The rows of a log as one: the median, and as `spread` what it differs by from run to run, 1.25 standard
-/// deviations of the steps over the square root of their number, relative.
-Row median_run(const Results& log);
+Results read_runs(const RunFile& file);
 
 }  // namespace stepcast

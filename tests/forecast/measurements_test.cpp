@@ -100,6 +100,15 @@ TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]")
   CHECK(all[1].column == "communication_seconds");
   CHECK(all[2].column == "samples_per_second");
   CHECK(all[2].value == 500);
+  write_atomically(file,
+                   "point,step_seconds,kept\nworkers=2,0.4,true\nworkers=2,0.6,true\nworkers=2,9,false\n"
+                   "workers=4,0.5,true\n");
+  const auto repeats = read_measurements({"", file.string()}, scenario_of(kRing));  // as validate writes them
+  REQUIRE(repeats.size() == 2);
+  CHECK(point_name(repeats[0].point) == "workers=2");
+  CHECK(repeats[0].value == Approx(0.5));
+  CHECK(repeats[0].spread == Approx(1.2533 * 0.1 / 0.5));  // two repeats: deviation 0.1414 / sqrt 2
+  CHECK(repeats[1].spread == 0);
   write_atomically(file, "workers,point\n2,a\n");
   CHECK_THROWS_AS(read_measurements({"", file.string()}, scenario_of(kRing)), InputError);
 }
