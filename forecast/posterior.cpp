@@ -25,12 +25,6 @@ double normal_share(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-/// Sample `k` of a standard normal variable; other streams have another order.
-double normal_sample(unsigned k, std::size_t stream) {
-  const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
-  return normal_quantile((static_cast<double>(mixed) + 0.5) / kDiscrepancySamples);
-}
-
 constexpr std::size_t kLevelStream = 1;
 
 bool is_fed_in(const Scenario& scenario, std::size_t point) {
@@ -149,6 +143,11 @@ ErrorModel model_of(const Scenario& scenario, const std::vector<PriorError>& err
 }
 
 }  // namespace
+
+double normal_sample(unsigned k, std::size_t stream) {
+  const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
+  return normal_quantile((static_cast<double>(mixed) + 0.5) / kDiscrepancySamples);
+}
 
 ErrorModel error_model(const Scenario& scenario, Library& library, bool has_discrepancy) {
   const MeasuredConstants constants = shipped_discrepancy(library).measured;

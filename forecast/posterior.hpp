@@ -23,6 +23,9 @@ struct ErrorModel {
   std::vector<std::vector<double>> factor;  ///< Cholesky factor of the covariance of the measurements
 };
 
+/// Sample `k` of kDiscrepancySamples of a standard normal variable; other streams have another order.
+double normal_sample(unsigned k, std::size_t stream);
+
 /// Standard deviation of a measurement without a spread, relative: what equal runs differ by.
 constexpr double kRepeatability = 0.005;
 

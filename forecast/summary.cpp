@@ -147,7 +147,7 @@ void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& of_al
   }
 }
 
-std::string bottleneck(const Row& reported, const Row& simulated, const std::map<Doubled, Row>& doubled) {
+std::string bottleneck(const Row& reported) {
   const std::vector<std::pair<std::string, std::string>> parts{
       {"compute", "compute_seconds"},
       {"communication", "exposed_communication_seconds"},
@@ -159,18 +159,7 @@ std::string bottleneck(const Row& reported, const Row& simulated, const std::map
   });
   double all = reported.number("unmodelled_seconds").value_or(0);
   for (const auto& [name, column] : parts) all += reported.number(column).value_or(0);
-  std::string text = fmt::format("{} ({:.0f} %)", most->first, 100 * *reported.number(most->second) / all);
-  const Row* best = nullptr;
-  Doubled which = Doubled::none;
-  for (const auto& [resource, other] : doubled) {
-    if (best != nullptr && *other.number("step_seconds") >= *best->number("step_seconds")) continue;
-    best = &other;
-    which = resource;
-  }
-  if (best == nullptr) return text;
-  const double gain = *simulated.number("step_seconds") / *best->number("step_seconds") - 1;
-  const char* how = which == Doubled::latency ? "half the" : "twice the";
-  return text + fmt::format("; {} {}: {:+.0f} %", how, to_string(which), 100 * gain);
+  return fmt::format("{} ({:.0f} %)", most->first, 100 * *reported.number(most->second) / all);
 }
 
 namespace {
@@ -210,7 +199,7 @@ Results summarized_results(const Scenario& scenario, const std::vector<std::size
     remove_rounding_of_compute(row);
     add_intervals(row, all, point);
     if (!all.without.empty()) add_noise_losses(row, all.rows.front()[point], all.without[point]);
-    row.set("bottleneck", bottleneck(row, all.rows.front()[point], all.doubled[point]));
+    row.set("bottleneck", bottleneck(row));
     results.rows.push_back(std::move(row));
   }
   return results;

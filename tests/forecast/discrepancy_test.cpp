@@ -169,7 +169,6 @@ TEST_CASE("a figure that is fed in has no discrepancy, and takes its own off the
 TEST_CASE("results have the term's interval, and the seconds that measurements add", "[forecast]") {
   const Scenario scenario = scenario_of(kServers);
   Simulations all = forecast_of(kServers);
-  all.doubled.resize(3);
   for (Row& row : all.rows[0]) {
     for (const char* column :
          {"compute_seconds", "exposed_communication_seconds", "waiting_seconds", "data_loading_seconds"})

@@ -141,7 +141,7 @@ TEST_CASE("a pipeline takes as long by default as with every message simulated",
       Library library;
       const std::vector<Assignment> nodes{parse_assignment("platform.nodes=64")};
       const Experiment experiment = build_experiment(scenario.document, nodes, library);
-      const Row row = simulate_point(experiment, Doubled::none, nullptr, StepStatistic::median);
+      const Row row = simulate_point(experiment, nullptr, StepStatistic::median);
       CHECK(std::get<std::string>(row.at("fidelity")) == "message");
       return *row.number("step_seconds");
     });
@@ -160,7 +160,7 @@ double of_gpt2(const std::string& column, const std::string& strategy) {
         strategy + "\nepoch: {tokens: 1e9}\n");
     Library library;
     const Experiment experiment = build_experiment(scenario.document, {}, library);
-    return *simulate_point(experiment, Doubled::none).number(column);
+    return *simulate_point(experiment).number(column);
   });
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("a factor on layer times is one on the updates of shares too", "[comma
                       factor));
       Library library;
       const Experiment experiment = build_experiment(scenario.document, {}, library);
-      return *simulate_point(experiment, Doubled::none).number("compute_seconds");
+      return *simulate_point(experiment).number("compute_seconds");
     });
   };
   CHECK(compute(0.5) == Approx(compute(1) / 2).epsilon(1e-9));
@@ -246,10 +246,10 @@ TEST_CASE("a point with noise is simulated without it too, kind by kind", "[comm
 
   const std::string quiet = kStart + "sweep: {workers: [2]}\n";
   CHECK(forecast_of(quiet).without.at(0).empty());
-  CHECK(extra_simulations(scenario_of(quiet)) == 3);
-  CHECK(extra_simulations(scenario_of(kNoisy)) == 4);
-  CHECK(extra_simulations(scenario_of(text)) == 5);
-  CHECK(extra_simulations(scenario_of(quiet + "set: {noise.straggler_share: 0.5}\n")) == 4);
+  CHECK(extra_simulations(scenario_of(quiet)) == 0);
+  CHECK(extra_simulations(scenario_of(kNoisy)) == 1);
+  CHECK(extra_simulations(scenario_of(text)) == 2);
+  CHECK(extra_simulations(scenario_of(quiet + "set: {noise.straggler_share: 0.5}\n")) == 1);
 }
 
 TEST_CASE("the step time, its parts and the rate are means over the steps, or those of the median step",
@@ -258,7 +258,7 @@ TEST_CASE("the step time, its parts and the rate are means over the steps, or th
       "resnet50-ethernet-cpu", {"workers=4", "noise={jitter: lognormal, sigma: 0.5}", "simulation.steps=20"});
   const auto columns = [&noisy](StepStatistic statistic) {
     return numbers_from_child(8, [&] {
-      const Row row = simulate_point(noisy, Doubled::none, nullptr, statistic);
+      const Row row = simulate_point(noisy, nullptr, statistic);
       std::vector<double> values;
       for (const char* name :
            {"step_seconds", "step_seconds_mean", "compute_seconds", "waiting_seconds", "data_loading_seconds",
