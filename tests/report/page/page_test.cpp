@@ -73,7 +73,7 @@ TEST_CASE("scaling that does not end, a single point and no point are said to be
   CHECK(answer_of({"s", {}}, kSweep) == "No point has results.");
 }
 
-TEST_CASE("the answer names the share of the discrepancy term in the step", "[report]") {
+TEST_CASE("the answer names the share of the step that measurements add", "[report]") {
   Row part = row(8, 800, 1, "compute (85 %)");
   part.set("unmodelled_seconds", 0.12 * 0.32);
   CHECK(answer_of({"s", {part}}, kSweep) ==
