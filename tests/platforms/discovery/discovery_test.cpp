@@ -237,7 +237,11 @@ TEST_CASE("aggregation nodes are no hosts, and a spine with a management node is
   CHECK(fabric.found_by == "ibnetdiscover, switches from the leaves up: 31 + 9");
   REQUIRE(fabric.levels.size() == 1);
   CHECK(fabric.levels[0].down == 4);
-  CHECK(fabric.levels[0].up == 9);
+  CHECK(fabric.levels[0].up == 4);  // more ports up than down are nothing that a platform has
+  CHECK(fabric.levels[0].taper == 1);
+  CHECK(written(with_fabric(read_nvidia_topology(file("dgx1.txt"), "f"), fabric)).nodes ==
+        123);  // its own reader takes what is written
+  CHECK_THAT(fabric.doubts.back(), Catch::Matchers::Contains("have cables to 9 others"));
 }
 
 TEST_CASE("an adapter that does not name its host is a node of its own", "[platforms]") {
