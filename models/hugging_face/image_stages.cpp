@@ -28,8 +28,9 @@ void require_as_many(const YamlMap& map, std::string_view key, std::size_t given
 std::int64_t stage_side(const YamlMap& map, const HuggingFaceConfig& config, std::size_t stage) {
   std::int64_t side = config.image / config.patch;
   for (std::size_t i = 0; i < stage; ++i) {
+    const auto key = given(map, "image_size");
     if (side % 2 != 0 || side < 2)
-      map.at("image_size")
+      (key ? *key : map.value())
           .refuse(fmt::format("a map of {0} x {0} of stage {1} cannot be halved here", side, i));
     side /= 2;
   }
@@ -148,7 +149,7 @@ std::string swin_step(std::size_t stage, std::int64_t side, std::int64_t below) 
 void read_image_stages(const YamlMap& map, HuggingFaceConfig& config) {
   const bool swin = config.family.model_type == "swin";
   require_architecture(map, {swin ? "SwinForImageClassification" : "ConvNextForImageClassification"});
-  config.image = map.at("image_size", "an integer >= 1").integer(1, 30'000);
+  config.image = config_count_or(map, "image_size", 30'000, 224);
   config.patch = config_count_or(map, "patch_size", config.image, 4);
   config.channels = config_count_or(map, "num_channels", 10'000, 3);
   const std::string word = config_word_or(map, "hidden_act", "gelu");

@@ -59,6 +59,17 @@ TEST_CASE("equal NVLinks to more GPUs than a GPU has links lead to NVSwitches", 
   CHECK(found.network.nics == 8);  // not the two for storage
 }
 
+TEST_CASE("a header that is underlined is read, also where its escape characters were lost", "[platforms]") {
+  for (const std::string escape : {"\033", ""}) {
+    const DiscoveredServer server =
+        read_nvidia_topology("\t" + escape + "[4mGPU0\tGPU1\tCPU Affinity\tGPU NUMA ID" + escape +
+                                 "[0m\nGPU0\t X \tNV18\t0-15\t\n"
+                                 "GPU1\tNV18\t X \t0-15\t\n",
+                             "f");
+    CHECK(server.gpus.size() == 2);
+  }
+}
+
 TEST_CASE("four A100 with four NVLinks to each other have no NVSwitch", "[platforms]") {
   const DiscoveredServer server = read_nvidia_topology(
       "    GPU0 GPU1 GPU2 GPU3 CPU Affinity NUMA Affinity\n"
