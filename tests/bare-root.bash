@@ -6,22 +6,22 @@ command -v debootstrap >/dev/null || skip "no debootstrap: apt-get install deboo
 work=$(mktemp -d)
 clean_up() {
   local folder
-  for folder in "$work"/*/proc "$work"/*/dev/shm; do
+  for folder in "$work"/*/proc "$work"/*/sys "$work"/*/dev/shm "$work"/*/dev/pts; do
     if mountpoint -q "$folder"; then umount "$folder"; fi
   done
   rm -rf --one-file-system "$work"
 }
 trap clean_up EXIT
 
-# make_root NAME: a bare Debian in $work/NAME. The program finds its data by /proc/self/exe, and ranks share memory.
+# make_root NAME: a bare Debian in $work/NAME, with the file systems that a container has.
 make_root() {
   debootstrap --variant=minbase bookworm "$work/$1" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/log" 2>&1 || {
     tail -n 5 "$work/log"
     skip "debootstrap does not work here"
   }
-  mount --bind /proc "$work/$1/proc" || skip "/proc cannot be mounted"
-  mkdir -p "$work/$1/dev/shm"
-  mount -t tmpfs tmpfs "$work/$1/dev/shm" || skip "/dev/shm cannot be mounted"
+  mkdir -p "$work/$1/dev/shm" "$work/$1/dev/pts"
+  mount --bind /proc "$work/$1/proc" && mount --bind -o ro /sys "$work/$1/sys" &&
+    mount -t tmpfs tmpfs "$work/$1/dev/shm" && mount -t devpts devpts "$work/$1/dev/pts" || skip "/proc, /sys or /dev cannot be mounted"
   local file
   for file in /etc/resolv.conf /etc/hosts; do cp -L "$file" "$work/$1/etc/"; done
 }
