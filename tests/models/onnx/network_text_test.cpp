@@ -397,3 +397,20 @@ TEST_CASE("a reshaped initializer is an initializer of the new shape", "[models]
   rows.set_int64_data(0, 64);  // not as many elements
   CHECK_THROWS_AS(text(graph.bytes("y")), InputError);
 }
+
+TEST_CASE("arithmetic on the input by numbers of channels is no layer, and is named", "[models][onnx]") {
+  Graph graph({3, 8, 8});
+  graph.weight("scale", {1});
+  graph.weight("mean", {3, 1, 1});
+  graph.weight("w", {4, 3, 1, 1});
+  graph.node("Mul", {"x", "scale"}, "scaled");
+  graph.node("Sub", {"scaled", "mean"}, "centred");
+  graph.node("Conv", {"centred", "w"}, "y");
+  const std::string written = text(graph.bytes("y"));
+  CHECK(trainable_parameters(model_of(written)) == 12);
+  CHECK_THAT(written,
+             Catch::Matchers::Contains("arithmetic on the input (scaled_node, centred_node) is left out"));
+  // A number for each element is no such thing.
+  graph.model.mutable_graph()->mutable_initializer(1)->set_dims(1, 8);
+  CHECK_THROWS_WITH(text(graph.bytes("y")), Catch::Matchers::Contains("centred_node (Sub)"));
+}
