@@ -108,10 +108,10 @@ KernelChoice::Attention attention_kernels(const Layer& attention, const KernelCh
 
 namespace {
 
-/// True if the output is fp32 although nothing was cast: it is made of parameters.
+/// True if the output is fp32 although nothing was cast: it is made of parameters, or multiplied with them.
 bool made_of_parameters(LayerKind kind) {
   return kind == LayerKind::embedding || kind == LayerKind::position_embedding ||
-         kind == LayerKind::class_token;
+         kind == LayerKind::class_token || kind == LayerKind::scale;
 }
 
 constexpr double kCast = kHalfBytes + kFp32Bytes;  // bytes that the cast of an element moves
