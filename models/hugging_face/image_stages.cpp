@@ -102,29 +102,65 @@ std::string convnext_block(const HuggingFaceConfig& config, std::int64_t side, s
          chart("      ", "map", side, width) + "      - {name: add, kind: add, inputs: [map, previous]}\n";
 }
 
-std::string swin_block(const HuggingFaceConfig& config, std::int64_t heads, std::int64_t width) {
-  const auto hidden = static_cast<std::int64_t>(config.expansion * static_cast<double>(width));
-  const std::string dropped = config.block_dropout > 0 ? "_dropout" : "";
-  return fmt::format(
-             "      - {{name: norm1, kind: layer_norm}}\n"
-             "      - {{name: qkv, kind: dense, units: {}{}}}\n"
-             "      - {{name: attention, kind: attention, heads: {}, window: {}, position_bias: {}{}}}\n"
-             "      - {{name: projection, kind: dense, units: {}}}\n",
-             3 * width, config.family.biases.qkv ? "" : ", bias: false", heads, config.window * config.window,
-             (2 * config.window - 1) * (2 * config.window - 1),
-             config.attention_dropout > 0 ? fmt::format(", dropout: {:.6g}", config.attention_dropout) : "",
-             width) +
-         dropout_line(kInBlock, "projection", config.block_dropout) +
-         fmt::format(
-             "      - {{name: add1, kind: add, inputs: [projection{4}, previous]}}\n"
-             "      - {{name: norm2, kind: layer_norm}}\n"
-             "      - {{name: expand, kind: dense, units: {0}}}\n"
-             "      - {{name: {1}, kind: {1}}}\n"
-             "      - {{name: contract, kind: dense, units: {2}}}\n{3}"
-             "      - {{name: add2, kind: add, inputs: [contract{4}, add1]}}\n",
-             hidden, config.activation, width, dropout_line(kInBlock, "contract", config.block_dropout),
-             dropped);
+/// A copy to another order: an up-sampling by 1 reads and writes all elements once in each pass.
+std::string copied(const std::string& name) {
+  return fmt::format("      - {{name: {}, kind: up_sample, factor: 1}}\n", name);
 }
+
+/// Blocks of Swin in one stage.
+struct SwinBlocks {
+  const HuggingFaceConfig& config;
+  HuggingFaceConfig::Stage stage = {};
+  std::int64_t side = 1;  ///< of the map
+
+  bool cut() const { return side > config.window; }
+
+  std::string attention(const std::string& prefix, const std::string& input, bool shifted) const {
+    const std::int64_t window = config.window, last = 2 * window - 1;
+    const std::string rate =
+        config.attention_dropout > 0 ? fmt::format(", dropout: {:.6g}", config.attention_dropout) : "";
+    return fmt::format("      - {{name: {}norm1, kind: layer_norm}}\n", prefix) +
+           (shifted ? copied(prefix + "shift") : "") + (cut() ? copied(prefix + "windows") : "") +
+           fmt::format(
+               "      - {{name: {0}qkv, kind: dense, units: {1}{2}}}\n"
+               "      - {{name: {0}attention, kind: attention, heads: {3}, window: {4}, position_bias: "
+               "{5}{6}}}\n"
+               "      - {{name: {0}projection, kind: dense, units: {7}}}\n",
+               prefix, 3 * stage.width, config.family.biases.qkv ? "" : ", bias: false", stage.heads,
+               window * window, last * last, rate, stage.width) +
+           dropout_line(kInBlock, prefix + "projection", config.block_dropout) +
+           (cut() ? copied(prefix + "joined") : "") + (shifted ? copied(prefix + "unshifted") : "") +
+           fmt::format("      - {{name: {0}add1, kind: add, inputs: [{0}{1}, {2}]}}\n", prefix,
+                       shifted                    ? "unshifted"
+                       : cut()                    ? "joined"
+                       : config.block_dropout > 0 ? "projection_dropout"
+                                                  : "projection",
+                       input);
+  }
+
+  /// @param prefix  of the layers' names
+  std::string one(const std::string& prefix, const std::string& input, bool shifted) const {
+    const auto hidden = static_cast<std::int64_t>(config.expansion * static_cast<double>(stage.width));
+    return attention(prefix, input, shifted) +
+           fmt::format(
+               "      - {{name: {0}norm2, kind: layer_norm}}\n"
+               "      - {{name: {0}expand, kind: dense, units: {1}}}\n"
+               "      - {{name: {0}{2}, kind: {2}}}\n"
+               "      - {{name: {0}contract, kind: dense, units: {3}}}\n{4}"
+               "      - {{name: {0}add2, kind: add, inputs: [{0}contract{5}, {0}add1]}}\n",
+               prefix, hidden, config.activation, stage.width,
+               dropout_line(kInBlock, prefix + "contract", config.block_dropout),
+               config.block_dropout > 0 ? "_dropout" : "");
+  }
+
+  /// Every second block shifts its map by half a window, where there are several windows.
+  std::string all(const std::string& name) const {
+    if (!cut()) return repeated_lines(stage.blocks, name + "_block", one("", "previous", false));
+    return repeated_lines(stage.blocks / 2, name + "_pair",
+                          one("", "previous", false) + one("shifted_", "add2", true)) +
+           repeated_lines(stage.blocks % 2, name + "_last", one("", "previous", false));
+  }
+};
 
 /// What halves the map before a stage.
 std::string convnext_step(std::size_t stage, std::int64_t side, std::int64_t below, std::int64_t width) {
@@ -135,10 +171,11 @@ std::string convnext_step(std::size_t stage, std::int64_t side, std::int64_t bel
                      width);
 }
 
-/// Four neighbours side by side, normalised, become one token.
+/// Four neighbours are copied side by side, normalised, and become one token.
 std::string swin_step(std::size_t stage, std::int64_t side, std::int64_t below) {
   return rows("  ", fmt::format("merged{}", stage).c_str(), side, 4 * below) +
          fmt::format(
+             "  - {{name: neighbours{0}, kind: up_sample, factor: 1}}\n"
              "  - {{name: norm{0}, kind: layer_norm}}\n"
              "  - {{name: halved{0}, kind: dense, units: {1}, bias: false}}\n",
              stage, 2 * below);
@@ -177,9 +214,9 @@ std::string image_stage_layers(const HuggingFaceConfig& config) {
       text += swin ? swin_step(i, side, below) : convnext_step(i, side, below, stage.width);
     }
     below = stage.width;
-    text +=
-        repeated_lines(stage.blocks, fmt::format("stage{}_block", i),
-                       swin ? swin_block(config, stage.heads, below) : convnext_block(config, side, below));
+    const std::string name = fmt::format("stage{}", i);
+    text += swin ? SwinBlocks{config, stage, side}.all(name)
+                 : repeated_lines(stage.blocks, name + "_block", convnext_block(config, side, below));
   }
   const std::string mean = fmt::format(
       "  - {{name: mean, kind: average_pool, kernel: {}}}\n"

@@ -308,7 +308,9 @@ std::string source_of(const HuggingFaceConfig& config, std::int64_t sequence) {
   if (config.family.shared_expert) text += "; the gate of the shared expert is added in place of multiplied";
   if (config.clipped) text += "; queries, keys and values are not clipped";
   if (config.stochastic_depth) text += "; without stochastic depth";
-  if (config.window > 0) text += "; copies that shift and cut windows are not modelled";
+  if (config.window > 0) text += "; copies that shift and cut windows are written as up_sample by 1";
+  if (!config.stages.empty() && config.window == 0)
+    text += "; copies that norms make of maps with channels first are not modelled";
   if (config.unbuilt_layers > 0) text += "; without its layers of multi-token prediction";
   return text;
 }

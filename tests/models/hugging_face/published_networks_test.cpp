@@ -340,6 +340,17 @@ TEST_CASE("keys of two stacks, stages and state spaces are read or refused", "[m
              Catch::Matchers::Contains("queries, keys and values are not clipped"));
 }
 
+TEST_CASE("Swin copies its map into windows and back, and every second block shifts it", "[models]") {
+  const Model model = model_of(text_of(swin(96, "[2, 3, 6, 2]", "[3, 6, 12, 24]", 7, 224)));
+  int copies = 0;
+  for (const Layer& layer : model.layers) copies += layer.kind == LayerKind::up_sample ? 1 : 0;
+  // Two for each of 11 blocks and two more for five shifted ones; one before each of three stages; the map of
+  // the last stage is one window.
+  CHECK(copies == 2 * 11 + 2 * 5 + 3);
+  CHECK(layer_named(model, "stage1_last0_attention").keys == 49);
+  CHECK(layer_named(model, "stage3_block0_attention").keys == 0);
+}
+
 TEST_CASE("networks of images have the published work of one image", "[models]") {
   // Multiply-adds of one image in torchvision's swin_transformer.py and convnext.py (`_ops`, 1e9).
   const auto work = [](const std::string& json) {
