@@ -8,6 +8,7 @@
 #include "campaigns/checkpoint_interval.hpp"
 #include "forecast/slowest_device.hpp"
 #include "models/cost/cost.hpp"
+#include "models/work/known_sizes.hpp"
 #include "models/work/model_flops.hpp"
 #include "sim/simulation.hpp"
 #include "sim/workers/step_statistics.hpp"
@@ -223,8 +224,10 @@ void set_totals(Row& row, const Experiment& experiment) {
   const double rate = plan.samples_a_step / *row.number("step_seconds");
   row.set("samples_per_second", rate);
   set_token_columns(row, experiment, rate);
-  row.set("memory_bytes", plan.memory.total().value);
-  row.set("fits", plan.fits);
+  if (knows_sizes(experiment.model) || !plan.fits) {  // what is known may be too large alone
+    row.set("memory_bytes", plan.memory.total().value);
+    row.set("fits", plan.fits);
+  }
   if (!plan.fits && !plan.why_not.empty()) row.set("why_not", plan.why_not);
   if (experiment.epoch_samples == 0) return;
   const double epoch = experiment.epoch_samples / rate;

@@ -1,8 +1,11 @@
 #include "forecast/simulate_point.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 
 #include "forecast/forecast.hpp"
 #include "rows.hpp"
@@ -173,6 +176,32 @@ TEST_CASE("ZeRO with recomputation repeats the forward pass and keeps fewer acti
   CHECK(twice > 1.2 * once);
   CHECK(twice < 1.4 * once);  // a backward pass takes twice as long as a forward pass
   CHECK(of_gpt2("memory_bytes", zero + again) < 0.7 * of_gpt2("memory_bytes", zero + "}"));
+}
+
+TEST_CASE("a network of unknown sizes has no memory, and neither fits nor does not", "[commands]") {
+  const auto folder = std::filesystem::temp_directory_path() / ("stepcast-sizes-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "t.yaml")
+      << "name: t\nkind: captured\nthreads: 1\nmodel: m\nbatch: 8\ndevice: d\nprecision: f32\nlibrary: "
+         "l\ncommand: c\nsource: "
+         "s\nlayers:\n"
+         "  - {name: a, forward: {seconds: [1e-3]}, backward_data: {seconds: [1e-3]}}\n";
+  const auto known = [&](const std::string& size) {
+    return number_from_child([&] {
+      const Scenario scenario =
+          scenario_of("name: t\nmodel: {name: m, source: s, input: [" + size +
+                      "], layers: [{name: a, kind: measured, output: [" + size +
+                      "], parameters: [1000]}]}\ntrace: " + (folder / "t.yaml").string() +
+                      "\nplatform: dgx1v\nworkers: 8\nbatch_per_worker: 8\nstrategy: {kind: synchronous}\n");
+      Library library;
+      const Row row = simulate_point(build_experiment(scenario.document, {}, library), Doubled::none);
+      const bool memory = row.number("memory_bytes").has_value(), fits = !row.text("fits").empty();
+      return (memory ? 1.0 : 0.0) + (fits ? 2.0 : 0.0);
+    });
+  };
+  CHECK(known("2") == 3);
+  CHECK(known("1") == 0);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a language model has tokens, work and its share of the peak for each device", "[commands]") {
