@@ -111,6 +111,7 @@ void read_factors(const YamlValue& value, Experiment& experiment) {
     NodeShape& node = platform.node;
     for (Link* link : {&node.device, &node.pcie_switch, &node.inter_socket, &node.memory, &node.peer})
       multiply(*link, factor->number(kLeastFactor, kMostFactor));
+    node.staging = factor->number(kLeastFactor, kMostFactor) * node.staging;
   }
   if (const auto factor = map.maybe("between_servers_bandwidth"))
     multiply(platform.network.nic, factor->number(kLeastFactor, kMostFactor));
@@ -290,6 +291,10 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   if (const YamlNode* time = find_path(document, "strategy.host_operation"))
     experiment.device.host_operation = YamlValue(*time, "strategy.host_operation").seconds();
   if (const auto factors = map.maybe("factors")) read_factors(*factors, experiment);
+  if (const YamlNode* rate = find_path(document, "strategy.network_rate")) {
+    BytesPerSecond& nic = experiment.platform.network.nic.bandwidth;
+    nic = std::min(nic, YamlValue(*rate, "strategy.network_rate").bytes_per_second());
+  }
   if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
