@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "models/layer_times/compression_times.hpp"
 #include "models/work/model_flops.hpp"
@@ -123,6 +124,14 @@ void read_factors(const YamlValue& value, Experiment& experiment) {
   const double start = factor("kernel_start");
   device.launch_overhead = start * device.launch_overhead;
   if (device.kernels) device.kernels->gap = start * device.kernels->gap;
+}
+
+/// Makes no NIC faster than what `count` times the rate at `key` moves, if the document has it.
+void limit_network(const YamlNode& document, const char* key, int count, Platform& platform) {
+  const YamlNode* rate = find_path(document, key);
+  if (rate == nullptr || count == 0) return;
+  BytesPerSecond& nic = platform.network.nic.bandwidth;
+  nic = std::min(nic, static_cast<double>(count) * YamlValue(*rate, key).bytes_per_second());
 }
 
 void multiply_slowdown(const YamlValue& factors, Plan& plan) {
@@ -267,6 +276,12 @@ void read_training(const YamlMap& map, Experiment& experiment) {
 
 }  // namespace
 
+int nodes_in_use(const Experiment& experiment) {
+  std::set<int> nodes;
+  for (const int endpoint : experiment.plan.endpoints) nodes.insert(experiment.platform.node_of(endpoint));
+  return static_cast<int>(nodes.size());
+}
+
 void check_keys(const YamlNode& document) {
   read_map(YamlValue(document, ""), run_keys());
 }
@@ -290,14 +305,12 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   if (const YamlNode* time = find_path(document, "strategy.host_operation"))
     experiment.device.host_operation = YamlValue(*time, "strategy.host_operation").seconds();
   if (const auto factors = map.maybe("factors")) read_factors(*factors, experiment);
-  if (const YamlNode* rate = find_path(document, "strategy.network_rate")) {
-    BytesPerSecond& nic = experiment.platform.network.nic.bandwidth;
-    nic = std::min(nic, YamlValue(*rate, "strategy.network_rate").bytes_per_second());
-  }
+  limit_network(document, "strategy.network_rate", 1, experiment.platform);
   if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
   experiment.plan = read_plan(map, experiment, library);
+  limit_network(document, "strategy.connection_rate", nodes_in_use(experiment) - 1, experiment.platform);
   if (const auto factors = map.maybe("factors")) multiply_slowdown(*factors, experiment.plan);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
   note_ineffective_options(map, experiment);

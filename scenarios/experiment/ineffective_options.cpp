@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string_view>
 
 #include "scenarios/experiment/experiment.hpp"
 
@@ -67,17 +68,15 @@ void note_kernels(const YamlMap& map, Experiment& experiment) {
     note_ineffective(map, {"update"}, "as fused: sgd has one operation", found);
 }
 
-void note_network_rate(const YamlMap& strategy, Experiment& experiment) {
-  const auto rate = strategy.maybe("network_rate");
-  if (!rate) return;
-  const Platform& platform = experiment.platform;
-  const int first = *experiment.plan.endpoints.begin();
-  const bool one_node = std::ranges::all_of(experiment.plan.endpoints, [&](int endpoint) {
-    return platform.node_of(endpoint) == platform.node_of(first);
-  });
-  if (one_node || platform.network.nic.bandwidth < rate->bytes_per_second())
-    note_ineffective(strategy, {"network_rate"}, "with one server or slower NICs",
-                     experiment.plan.ineffective_keys);
+void note_network_rates(const YamlMap& strategy, Experiment& experiment) {
+  const int nodes = nodes_in_use(experiment);
+  for (const char* key : {"network_rate", "connection_rate"}) {
+    const auto rate = strategy.maybe(key);
+    const int count = key == std::string_view("network_rate") ? 1 : nodes - 1;
+    if (rate && (nodes == 1 || experiment.platform.network.nic.bandwidth <
+                                   static_cast<double>(count) * rate->bytes_per_second()))
+      note_ineffective(strategy, {key}, "with one server or slower NICs", experiment.plan.ineffective_keys);
+  }
 }
 
 }  // namespace
@@ -91,7 +90,7 @@ void note_ineffective_options(const YamlMap& map, Experiment& experiment) {
     note_ineffective(strategy, {"host_operation"}, "with a captured trace", plan.ineffective_keys);
   else if (experiment.device.is_processor())
     note_ineffective(strategy, {"host_operation"}, "on a processor", plan.ineffective_keys);
-  note_network_rate(strategy, experiment);
+  note_network_rates(strategy, experiment);
   const auto compression = strategy.maybe("compression");
   if (!compression || compression->one_of(compression_names()) == 0)
     note_ineffective(map, {"compression_times"}, "without strategy.compression", plan.ineffective_keys);
