@@ -141,6 +141,8 @@ const Keys& factors_keys() {
       {"compute_slowdown", "number", "1 to 100", "1", "factor on `strategy.compute_slowdown`"},
       {"kernel_start", "number", "1e-3 to 1e3", "1",
        "with `trace: derived`: factor on the fixed time that each kernel takes in addition to its work"},
+      {"layer_times", "number", "1e-3 to 1e3", "1",
+       "in place of `strategy.compute_factor`, as long as stacks count the host's time"},
       {"host_work", "number", "1e-3 to 1e3", "1",
        "factor on the host's times, `strategy.host_work` and `strategy.host_operation`"}};
   return keys;

@@ -134,6 +134,20 @@ TEST_CASE("factors multiply the start of kernels and the work of the host", "[fo
   CHECK(host(with("factors.host_work=2")) == Approx(16e-3));
 }
 
+TEST_CASE("the range of layer times leaves the host's time of a stack as it is", "[forecast]") {
+  const Scenario scenario = scenario_of(
+      "name: x\nmodel: resnet50\ntrace: derived\nplatform: dgx1v\nbatch_per_worker: 8\nworkers: 8\n"
+      "strategy: {kind: synchronous, like: pytorch-ddp}\n");
+  Library library;
+  const auto first = [&](const std::string& setting) {
+    return experiment_of(scenario, library, {parse_assignment(setting)}).plan.workloads.front();
+  };
+  const Workload plain = first("factors.layer_times=1"), longer = first("factors.layer_times=1.3");
+  CHECK(longer.median.front().forward == Approx(1.3 * plain.median.front().forward));
+  CHECK(longer.host.at(0).forward == Approx(35e-6));
+  CHECK(first("strategy.compute_factor=1.3").host.empty());
+}
+
 TEST_CASE("factors multiply the links and overheads of the platform", "[forecast]") {
   const Scenario scenario = scenario_of(kTwo);
   Library library;
