@@ -64,6 +64,7 @@ LayerSite Network::site_of(std::size_t i) {
   if (part.spatial_shard == nullptr) return site;
   site.loss_weight *= part.spatial_shard->share[i];
   if (!part.spatial_shard->rows[i].empty()) site.rows = &part.spatial_shard->rows[i];
+  site.separate_border = site.rows != nullptr && part.spatial_shard->separate_border;
   if (layer.kind == LayerKind::batch_norm && part.statistics_replicas > 0) {
     double own = static_cast<double>(site.batch);
     for (std::size_t k = 1; k < layer.input.size(); ++k) own *= static_cast<double>(layer.input[k]);

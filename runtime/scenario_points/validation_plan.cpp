@@ -72,7 +72,9 @@ std::string partition_name(const Scenario& scenario, const Point& point) {
     if (!value.text.empty()) words += "-" + value.text;
     for (const YamlNode& item : value.items) words += "-" + item.text;
   }
-  return words;
+  const bool separate =
+      kind == "spatial" && value_at(scenario, point, "strategy.halo_overlap").text != "false";
+  return separate ? words + "-overlap" : words;
 }
 
 }  // namespace

@@ -279,8 +279,7 @@ SpatialPartition read_sample_partition(const YamlMap& map, const Model& model) {
 std::string simulated_only(const GroupOptions& options) {
   if (options.micro_batches > 1) return "accumulation over parts of a sample";
   if (options.recompute) return "recomputation";
-  if (options.training.mixed) return "activations of 2 bytes";
-  return options.halo_overlap ? "separate kernels of border and interior (set halo_overlap: false)" : "";
+  return options.training.mixed ? "activations of 2 bytes" : "";
 }
 
 }  // namespace
@@ -290,7 +289,9 @@ ModelPartition spatial_partition(const YamlValue& value, const Model& model, int
   const YamlMap map = read_map(value, spatial_keys());
   ModelPartition partition;
   partition.form = ModelPartition::Form::positions;
+  const GroupOptions options = read_group_options(map);
   partition.spatial = read_sample_partition(map, model);
+  partition.spatial.separate_border = options.halo_overlap;
   const Statistics over = read_statistics(map);
   if (over == Statistics::group) partition.statistics_over = device_count(partition.spatial.parts);
   if (over == Statistics::all) partition.statistics_over = workers;
@@ -298,7 +299,7 @@ ModelPartition spatial_partition(const YamlValue& value, const Model& model, int
   partition.simulated_only = spatial_problem(model, partition.spatial);
   if (partition.simulated_only.empty())
     partition.simulated_only = kernel_problem(model, partition.spatial, batch);
-  if (partition.simulated_only.empty()) partition.simulated_only = simulated_only(read_group_options(map));
+  if (partition.simulated_only.empty()) partition.simulated_only = simulated_only(options);
   return partition;
 }
 
