@@ -307,7 +307,10 @@ bool Network::crosses_boundary(std::size_t reader, int source) const {
   const auto crosses = [&](std::size_t edge) {
     return edge > 0 && reader >= edge && source < static_cast<int>(edge);
   };
-  return crosses(part.first) || crosses(part.whole_from);
+  const SharedPart* shared = part.tensor_shard;
+  const bool is_gathered = shared != nullptr && !shared->gathered.empty() && shared->gathered[reader] &&
+                           shared->gathered[reader]->source == source;
+  return is_gathered || crosses(part.first) || crosses(part.whole_from);
 }
 
 Tensor* Network::input_from(std::size_t reader, int from) {
