@@ -178,11 +178,10 @@ void Network::run_range(const PassRange& range, const Observer& after) {
 
 bool Network::repeats(const PassRange& range) const {
   // Passes of shards stop for the halos and sums that ranks exchange within them.
-  if (options_.part.spatial_shard != nullptr || options_.part.tensor_shard != nullptr) return false;
-  for (std::size_t i = range.first; i < range.last; ++i) {
-    if (contains(i) && !kernels_[i]->repeats()) return false;
-  }
-  return true;
+  bool same = options_.part.spatial_shard == nullptr && options_.part.tensor_shard == nullptr;
+  for (std::size_t i = range.first; same && i < range.last; ++i)
+    same = !contains(i) || kernels_[i]->repeats();
+  return same;
 }
 
 bool Network::has_recordings() const {
@@ -307,10 +306,8 @@ bool Network::crosses_boundary(std::size_t reader, int source) const {
   const auto crosses = [&](std::size_t edge) {
     return edge > 0 && reader >= edge && source < static_cast<int>(edge);
   };
-  const SharedPart* shared = part.tensor_shard;
-  const bool is_gathered = shared != nullptr && !shared->gathered.empty() && shared->gathered[reader] &&
-                           shared->gathered[reader]->source == source;
-  return is_gathered || crosses(part.first) || crosses(part.whole_from);
+  const GatheredInput* whole = gathered_input(part.tensor_shard, reader);
+  return (whole != nullptr && whole->source == source) || crosses(part.first) || crosses(part.whole_from);
 }
 
 Tensor* Network::input_from(std::size_t reader, int from) {

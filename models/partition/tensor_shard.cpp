@@ -89,7 +89,7 @@ Shape unflattened(const Model& model, int layer) {
   }
 }
 
-GatheredInput gathered_input(const Model& model, const Layer& layer, int ways) {
+GatheredInput make_gathered_input(const Model& model, const Layer& layer, int ways) {
   GatheredInput input;
   input.source = layer.inputs.front();
   input.map = unflattened(model, input.source);
@@ -116,7 +116,7 @@ SharedPart filter_shard(const Model& model, int ways, int place) {
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
     if (ways > 1 && reads_all_filters(layer) && layer.inputs.front() >= 0)
-      part.gathered[i] = gathered_input(model, layer, ways);
+      part.gathered[i] = make_gathered_input(model, layer, ways);
     auto& arrays = part.arrays.emplace_back();
     for (std::size_t k = 0; k < layer.parameters.size(); ++k)
       arrays.push_back(array_part(layer.parameters[k], part.model.layers[i].parameters[k], ways, place, 1));

@@ -49,6 +49,12 @@ struct SharedPart {
   std::vector<std::optional<GatheredInput>> gathered = {};
 };
 
+/// The gathered input of a layer; null if it has none or there is no part.
+inline const GatheredInput* gathered_input(const SharedPart* part, std::size_t layer) {
+  const bool any = part != nullptr && !part->gathered.empty() && part->gathered[layer];
+  return any ? &*part->gathered[layer] : nullptr;
+}
+
 /// The part of device `place` of `ways` devices that share transformer blocks (shard_tensor). The rows of
 /// queries, keys and values are each partitioned by heads.
 SharedPart tensor_shard(const Model& model, int ways, int place);

@@ -14,7 +14,8 @@ bool sums_errors(const Network& network, std::size_t layer) {
   const SharedPart* part = network.shared_part();
   if (part == nullptr) return false;
   if (part->shares[layer]) return part->shares[layer]->form == LayerShare::Form::columns;
-  return !part->gathered.empty() && part->gathered[layer] && part->gathered[layer]->is_first;
+  const GatheredInput* gathered = gathered_input(part, layer);
+  return gathered != nullptr && gathered->is_first;
 }
 
 }  // namespace
