@@ -66,6 +66,7 @@ struct LayerSite {
   double loss_weight = 1;       ///< factor on the mean of a loss and on its gradient
   /// This device's rows, if windows of the layer read rows of other devices (spatial partition); else null.
   const LayerShardRows* rows = nullptr;
+  bool separate_border = false;  ///< with `rows`: LayerKernel::run_border has the rows that need halos
   /// Batch norm over several ranks: elements per channel of all ranks together; 0: statistics of this rank
   /// alone.
   std::int64_t statistics_count = 0;
@@ -125,6 +126,10 @@ class LayerKernel {
   /// Computes the rows to send, which may be the sum of several gradients, before halos are packed. If it was
   /// not called, the pass does it.
   virtual void prepare_halo(Pass) {}
+  /// The two parts of `run` of a layer that was made with LayerSite::separate_border: what needs no rows of
+  /// neighbours, and what is left once their halos have arrived. Other layers are all interior.
+  virtual void run_interior(Pass pass) { run(pass); }
+  virtual void run_border(Pass) {}
 
   /// The numbers that ranks all-reduce within a pass, in memory of the backend: two numbers per channel of a
   /// batch norm over several ranks, and outputs and input gradients of layers that ranks share. Empty for

@@ -115,7 +115,15 @@ class ListedPasses : public LayerKernel {
   bool has(Pass pass) const override { return pass != Pass::update && !steps_of(pass).empty(); }
 
   void run(Pass pass) override {
+    run_interior(pass);
+    run_border(pass);
+  }
+  void run_interior(Pass pass) override {
     for (const auto& step : steps_of(pass)) step();
+  }
+  void run_border(Pass pass) override {
+    if (pass == Pass::backward_weights) return;
+    for (const auto& step : pass == Pass::forward ? forward_border_ : backward_data_border_) step();
   }
 
   Tensor* targets() override { return nullptr; }
@@ -142,6 +150,7 @@ class ListedPasses : public LayerKernel {
   }
 
   Steps forward_, backward_data_, backward_weights_;
+  Steps forward_border_, backward_data_border_;  ///< what waits for halos, if it is separate
   std::vector<bool> wanted_;
 
  private:

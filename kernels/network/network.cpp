@@ -64,6 +64,7 @@ LayerSite Network::site_of(std::size_t i) {
   if (part.spatial_shard == nullptr) return site;
   site.loss_weight *= part.spatial_shard->share[i];
   if (!part.spatial_shard->rows[i].empty()) site.rows = &part.spatial_shard->rows[i];
+  site.separate_border = site.rows != nullptr && part.spatial_shard->separate_border;
   if (layer.kind == LayerKind::batch_norm && part.statistics_replicas > 0) {
     double own = static_cast<double>(site.batch);
     for (std::size_t k = 1; k < layer.input.size(); ++k) own *= static_cast<double>(layer.input[k]);
@@ -177,11 +178,10 @@ void Network::run_range(const PassRange& range, const Observer& after) {
 
 bool Network::repeats(const PassRange& range) const {
   // Passes of shards stop for the halos and sums that ranks exchange within them.
-  if (options_.part.spatial_shard != nullptr || options_.part.tensor_shard != nullptr) return false;
-  for (std::size_t i = range.first; i < range.last; ++i) {
-    if (contains(i) && !kernels_[i]->repeats()) return false;
-  }
-  return true;
+  bool same = options_.part.spatial_shard == nullptr && options_.part.tensor_shard == nullptr;
+  for (std::size_t i = range.first; same && i < range.last; ++i)
+    same = !contains(i) || kernels_[i]->repeats();
+  return same;
 }
 
 bool Network::has_recordings() const {
@@ -306,7 +306,8 @@ bool Network::crosses_boundary(std::size_t reader, int source) const {
   const auto crosses = [&](std::size_t edge) {
     return edge > 0 && reader >= edge && source < static_cast<int>(edge);
   };
-  return crosses(part.first) || crosses(part.whole_from);
+  const GatheredInput* whole = gathered_input(part.tensor_shard, reader);
+  return (whole != nullptr && whole->source == source) || crosses(part.first) || crosses(part.whole_from);
 }
 
 Tensor* Network::input_from(std::size_t reader, int from) {

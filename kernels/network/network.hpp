@@ -33,9 +33,9 @@ class Network;
 
 /// The part of a model that one network computes.
 ///
-/// Some edges of the graph of layers may come from layers that other networks compute. A layer that reads
-/// across such an edge gets its input from outside (`boundary_input`), and the gradient of that input goes
-/// back
+/// Some edges of the graph of layers may come from layers that other networks compute, wholly or in part. A
+/// layer that reads across such an edge gets its input from outside (`boundary_input`), and the gradient of
+/// that input goes back
 /// (`add_input_gradient`). A layer whose output is read by another network gets the gradient of its output
 /// from outside (`boundary_output_gradient`).
 struct PartOptions {

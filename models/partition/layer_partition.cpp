@@ -67,12 +67,11 @@ void share_layer(Layer& layer, int ways) {
   share_parameters(layer, ways);
 }
 
-/// True if the layer needs the whole of its input.
-bool gathers(const Layer& layer) {
+}  // namespace
+
+bool reads_all_filters(const Layer& layer) {
   return has_filters(layer.kind) || layer.kind == LayerKind::softmax_cross_entropy;
 }
-
-}  // namespace
 
 std::string measured_problem(const Model& model) {
   const auto found = std::find_if(model.layers.begin(), model.layers.end(),
@@ -96,7 +95,7 @@ ShardedModel shard_filters(const Model& model, int ways) {
     const Layer& layer = model.layers[i];
     share_layer(sharded.part.layers[i], ways);
     const int input = layer.inputs.front();
-    if (!gathers(layer) || input < 0 || !gathered.insert(input).second) continue;
+    if (!reads_all_filters(layer) || input < 0 || !gathered.insert(input).second) continue;
     const double whole = static_cast<double>(elements(layer.input));
     sharded.exchanges[i].before_forward.push_back({Exchange::Kind::all_gather, whole});
     // Every device has the whole input of a loss, and so its whole gradient.

@@ -55,6 +55,9 @@ std::string measured_problem(const Model& model);
 /// large-scale CNN training", SC 2019.
 ShardedModel shard_filters(const Model& model, int ways);
 
+/// True if a layer needs the whole of its input where devices have parts of the channels or features.
+bool reads_all_filters(const Layer& layer);
+
 /// The reason why the filters cannot be partitioned like this; empty if they can.
 std::string filter_problem(const Model& model, int ways);
 

@@ -38,6 +38,7 @@ Rows part_of(std::int64_t rows, int parts, int index);
 struct SpatialPartition {
   Parts parts;
   std::size_t whole_from = 0;
+  bool separate_border = false;  ///< kernels compute the border after the interior (`halo_overlap`)
 
   /// True if the layer works on parts of samples.
   bool splits(std::size_t layer) const { return layer < whole_from; }

@@ -23,6 +23,25 @@ void set_repeated(std::int64_t factor, ShardRows& rows) {
   rows.reading = {rows.in.first * factor, rows.in.last * factor};
 }
 
+/// Sets the rows that need no halo. @param computed  rows of the output that the forward pass computes
+void set_interior(const SlidingWindow& slide, const Rows& computed, std::int64_t inputs, std::int64_t outputs,
+                  ShardRows& rows) {
+  rows.window = slide;
+  rows.inner = computed;
+  for (std::int64_t row = computed.first; row < computed.last; ++row) {
+    const Rows read = rows_read(slide, {row, row + 1}, inputs);
+    if (read.first < rows.in.first) rows.inner.first = row + 1;
+    if (read.last > rows.in.last) rows.inner.last = std::min(rows.inner.last, row);
+  }
+  rows.inner_back = rows.in;
+  for (std::int64_t row = rows.in.first; row < rows.in.last; ++row) {
+    const Rows reading = rows_reading(slide, {row, row + 1}, outputs);
+    if (reading.size() <= 0) continue;
+    if (reading.first < rows.out.first) rows.inner_back.first = row + 1;
+    if (reading.last > rows.out.last) rows.inner_back.last = std::min(rows.inner_back.last, row);
+  }
+}
+
 /// Sets the rows of a layer with a sliding window.
 /// @param largest  whether the layer is a max pool, whose backward pass needs all windows that read its
 /// inputs
@@ -43,6 +62,7 @@ void set_windows(const SlidingWindow& slide, bool largest, std::int64_t inputs, 
   rows.pad = beyond(windows, rows.read);
   rows.pad_in = beyond(rows.reading, rows.in);
   rows.pad_back = beyond(rows.reading, rows.read_back);
+  set_interior(slide, largest ? hull(rows.reading, rows.out) : rows.out, inputs, outputs, rows);
 }
 
 Shape own_shape(Shape shape, const SpatialPartition& partition, const std::vector<int>& place) {
@@ -82,6 +102,9 @@ LayerShardRows shard_rows(const Layer& layer, const SpatialPartition& partition,
       set_repeated(layer.window.kernel[i], rows);
     } else if (!layer.window.stride.empty() && partition.parts[i] == 1) {
       rows.pad = rows.pad_in = rows.pad_back = {layer.window.pad_before[i], layer.window.pad_after[i]};
+      rows.window = {layer.window.kernel[i], layer.window.stride[i], layer.window.pad_before[i]};
+      rows.inner = rows.out;
+      rows.inner_back = rows.in;
     } else if (!layer.window.stride.empty()) {
       const SlidingWindow slide{layer.window.kernel[i], layer.window.stride[i], layer.window.pad_before[i]};
       set_windows(slide, layer.kind == LayerKind::max_pool, layer.input[i + 1], layer.output[i + 1], rows);
@@ -89,6 +112,42 @@ LayerShardRows shard_rows(const Layer& layer, const SpatialPartition& partition,
     found.push_back(rows);
   }
   return found;
+}
+
+WindowRows window_rows(const SlidingWindow& window, const Rows& outputs, const Rows& held) {
+  WindowRows rows{outputs, {}, {}};
+  if (outputs.size() <= 0) return rows;
+  const Rows all{outputs.first * window.stride - window.pad_before,
+                 (outputs.last - 1) * window.stride - window.pad_before + window.kernel};
+  rows.read = common(all, held);
+  rows.pad = {rows.read.first - all.first, all.last - rows.read.last};
+  return rows;
+}
+
+WindowRows window_rows_reading(const ShardRows& shard, const Rows& inputs) {
+  const Rows outputs = common(rows_reading(shard.window, inputs, shard.reading.last), shard.reading);
+  return window_rows(shard.window, outputs, shard.read_back);
+}
+
+Rows common(const Rows& a, const Rows& b) {
+  return {std::max(a.first, b.first), std::min(a.last, b.last)};
+}
+
+SeparatedBox separate_border(const std::vector<Rows>& box, const std::vector<Rows>& inner) {
+  SeparatedBox separated{box, {}};
+  std::vector<Rows>& rest = separated.interior;
+  for (std::size_t i = 0; i < box.size(); ++i) {
+    const Rows whole = box[i];
+    const std::int64_t first = std::clamp(inner[i].first, whole.first, whole.last);
+    const std::int64_t last = std::clamp(inner[i].last, first, whole.last);
+    for (const Rows& side : {Rows{whole.first, first}, Rows{last, whole.last}}) {
+      if (side.size() <= 0) continue;
+      rest[i] = side;
+      separated.border.push_back(rest);
+    }
+    rest[i] = {first, last};
+  }
+  return separated;
 }
 
 bool within(const Rows& inner, const Rows& outer) {
@@ -111,7 +170,7 @@ Halo pad_of_own(const ShardRows& rows) {
 
 SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition, int device) {
   const std::vector<int> place = grid_place(partition.parts, device);
-  SpatialShard part{model, {}, {}};
+  SpatialShard part{model, {}, {}, partition.separate_border};
   const int ways = device_count(partition.parts);
   if (partition.whole_from > 0) part.model.input = own_shape(model.input, partition, place);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {

@@ -18,7 +18,33 @@ struct ShardRows {
   Halo pad_in;     ///< rows by which the windows of `reading` reach beyond `in`; `before` is negative if they
                    ///< begin after the first row of `in`
   Halo pad_back;   ///< rows by which the windows of `reading` reach beyond `read_back`
+  SlidingWindow window;  ///< of the whole map
+  Rows inner;            ///< rows of the output whose windows read only `in`
+  Rows inner_back;       ///< rows of the input that only `out` reads
 };
+
+/// Rows of the output along one dimension, the rows of the input that their windows read, and the padding
+/// rows beyond the map that they read.
+struct WindowRows {
+  Rows outputs, read;
+  Halo pad;
+};
+
+/// The rows that `outputs` read. @param held  rows of the map that are in memory
+WindowRows window_rows(const SlidingWindow& window, const Rows& outputs, const Rows& held);
+/// The outputs, out of ShardRows::reading, that read these rows of the input, and all that they read.
+WindowRows window_rows_reading(const ShardRows& shard, const Rows& inputs);
+
+/// The rows that both have, which may be none (size <= 0).
+Rows common(const Rows& a, const Rows& b);
+
+/// A box of rows cut into its interior, which does not depend on halos, and the boxes of its border. Together
+/// they are the whole box, and no two overlap.
+struct SeparatedBox {
+  std::vector<Rows> interior;             ///< may hold no rows
+  std::vector<std::vector<Rows>> border;  ///< the boxes before and after the interior along each dimension
+};
+SeparatedBox separate_border(const std::vector<Rows>& box, const std::vector<Rows>& inner);
 
 /// One entry for each spatial dimension. Empty for layers that are not maps or not partitioned.
 using LayerShardRows = std::vector<ShardRows>;
@@ -43,7 +69,8 @@ struct SpatialShard {
   Model model;
   /// For each layer; empty unless some device of the group reads rows of a neighbour.
   std::vector<LayerShardRows> rows;
-  std::vector<double> share;  ///< for each layer, share of the elements of all samples of the group
+  std::vector<double> share;     ///< for each layer, share of the elements of all samples of the group
+  bool separate_border = false;  ///< SpatialPartition::separate_border
 };
 
 /// The part of device `device`.

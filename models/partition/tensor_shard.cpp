@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/network/layer.hpp"
 #include "models/partition/layer_partition.hpp"
 
 namespace stepcast {
@@ -73,6 +74,95 @@ SharedPart tensor_shard(const Model& model, int ways, int place) {
     }
   }
   return part;
+}
+
+namespace {
+
+/// The map that a layer's output was before any flattening, which keeps the order of the elements.
+Shape unflattened(const Model& model, int layer) {
+  while (true) {
+    const Layer& one = model.layers[static_cast<std::size_t>(layer)];
+    const bool keeps = one.kind == LayerKind::reshape || one.kind == LayerKind::dropout ||
+                       (one.parameters.empty() && one.output == one.input);
+    if (one.output.size() > 1 || !keeps || one.inputs.front() < 0) return one.output;
+    layer = one.inputs.front();
+  }
+}
+
+GatheredInput make_gathered_input(const Model& model, const Layer& layer, int ways) {
+  GatheredInput input;
+  input.source = layer.inputs.front();
+  input.map = unflattened(model, input.source);
+  input.is_partial_sum = !is_loss(layer.kind);
+  input.is_first = &layer == &*std::ranges::find_if(model.layers, [&](const Layer& reader) {
+    return reads_all_filters(reader) && reader.inputs.front() == input.source;
+  });
+  const std::size_t channels = input.map.size() > 2 ? 0 : input.map.size() - 1;
+  for (int place = 0; place < ways; ++place) {
+    auto& box = input.parts.emplace_back();
+    for (const std::int64_t size : input.map) box.push_back({0, size});
+    box[channels] = rows_at(input.map[channels], ways, place);
+  }
+  return input;
+}
+
+}  // namespace
+
+SharedPart filter_shard(const Model& model, int ways, int place) {
+  ShardedModel sharded = shard_filters(model, ways);
+  SharedPart part{model, std::move(sharded.part), {}, {}, {}};
+  part.shares.resize(model.layers.size());
+  part.gathered.resize(model.layers.size());
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    if (ways > 1 && reads_all_filters(layer) && layer.inputs.front() >= 0)
+      part.gathered[i] = make_gathered_input(model, layer, ways);
+    auto& arrays = part.arrays.emplace_back();
+    for (std::size_t k = 0; k < layer.parameters.size(); ++k)
+      arrays.push_back(array_part(layer.parameters[k], part.model.layers[i].parameters[k], ways, place, 1));
+  }
+  return part;
+}
+
+namespace {
+
+std::string filter_layer_problem(const Model& model, const SharedPart& part, std::size_t index, int ways) {
+  const Layer& whole = model.layers[index];
+  const Layer& own = part.model.layers[index];
+  const std::string name = fmt::format("layer {} ({}) ", whole.name, to_string(whole.kind));
+  if (is_loss(whole.kind))
+    return whole.kind == LayerKind::softmax_cross_entropy ? "" : name + "has targets that devices share";
+  if (whole.kind == LayerKind::locally_connected || whole.weight_of >= 0)
+    return "there is no kernel for a part of " + name.substr(0, name.size() - 1);
+  if (whole.kind == LayerKind::dropout) return fmt::format("a part of {}would drop other elements", name);
+  if (whole.kind == LayerKind::reshape && whole.output.size() > 1)
+    return name + "reshapes a map that devices share";
+  if (elements(own.output) * ways != elements(whole.output))
+    return name + fmt::format("has parts of unequal size on {} devices", ways);
+  for (std::size_t k = 0; k < own.inputs.size(); ++k) {
+    const int from = own.inputs[k];
+    if (k == 0 && part.gathered[index]) continue;
+    const Shape& read = from < 0 ? model.input : part.model.layers[static_cast<std::size_t>(from)].output;
+    if (read != own.input) return name + "reads what other devices have";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string filter_part_problem(const Model& model, int ways) {
+  if (ways == 1) return "";
+  const SharedPart part = filter_shard(model, ways, 0);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const std::string problem = filter_layer_problem(model, part, i, ways);
+    if (!problem.empty()) return problem;
+    const bool by_loss = is_loss(model.layers[i].kind) && part.gathered[i];
+    for (std::size_t reader = 0; by_loss && reader < model.layers.size(); ++reader) {
+      if (reader != i && std::ranges::count(model.layers[reader].inputs, part.gathered[i]->source) > 0)
+        return fmt::format("layer {} is not the only one that reads its input", model.layers[i].name);
+    }
+  }
+  return "";
 }
 
 std::string part_problem(const Model& model, const ShardedModel& sharded) {

@@ -30,16 +30,41 @@ struct ArrayPart {
   Rows columns;            ///< columns of each of these rows
 };
 
-/// The part that one device has of a network under tensor parallelism.
+/// An output of which each device has a part, and which a layer reads whole.
+struct GatheredInput {
+  int source = 0;                        ///< the layer whose output it is
+  Shape map;                             ///< of one sample, before any flattening
+  std::vector<std::vector<Rows>> parts;  ///< for each device, its box of the map
+  bool is_first = true;                  ///< of all layers that read it; it is gathered once for all of them
+  /// Whether the error signals of the devices add up; otherwise each device has the whole error signal.
+  bool is_partial_sum = true;
+};
+
+/// The part that one device has of a network under tensor or filter parallelism.
 struct SharedPart {
   Model whole, model;
   std::vector<std::optional<LayerShare>> shares;  ///< for each layer
   std::vector<std::vector<ArrayPart>> arrays;     ///< for each parameter array of each layer
+  /// For each layer, its first input if that is gathered from all devices; empty: no layer gathers.
+  std::vector<std::optional<GatheredInput>> gathered = {};
 };
+
+/// The gathered input of a layer; null if it has none or there is no part.
+inline const GatheredInput* gathered_input(const SharedPart* part, std::size_t layer) {
+  const bool any = part != nullptr && !part->gathered.empty() && part->gathered[layer];
+  return any ? &*part->gathered[layer] : nullptr;
+}
 
 /// The part of device `place` of `ways` devices that share transformer blocks (shard_tensor). The rows of
 /// queries, keys and values are each partitioned by heads.
 SharedPart tensor_shard(const Model& model, int ways, int place);
+
+/// The part of device `place` of `ways` devices that share filters (shard_filters).
+SharedPart filter_shard(const Model& model, int ways, int place);
+
+/// The reason why kernels cannot compute the parts of filter_shard, such as parts of unequal size. Empty if
+/// they can.
+std::string filter_part_problem(const Model& model, int ways);
 
 /// The reason why kernels cannot compute parts of this network, such as a layer that reads values of another
 /// device. Empty if they can.

@@ -9,14 +9,13 @@
 namespace stepcast {
 namespace {
 
-void run(Network& network, std::size_t layer, Pass pass) {
-  if (network.has(layer, pass)) network.run(layer, pass);
-}
-
 /// True for a layer whose error signals are summed over ranks while its weight gradients are computed.
-bool has_columns(const Network& network, std::size_t layer) {
+bool sums_errors(const Network& network, std::size_t layer) {
   const SharedPart* part = network.shared_part();
-  return part != nullptr && part->shares[layer] && part->shares[layer]->form == LayerShare::Form::columns;
+  if (part == nullptr) return false;
+  if (part->shares[layer]) return part->shares[layer]->form == LayerShare::Form::columns;
+  const GatheredInput* gathered = gathered_input(part, layer);
+  return gathered != nullptr && gathered->is_first;
 }
 
 }  // namespace
@@ -37,16 +36,21 @@ void run_layers(Network& network, Work pass, LayerRange layers) {
   }
 }
 
-void run_segments(Network& network, Work pass, LayerRange segments) {
+void run_segments(Network& network, Work pass, LayerRange segments, const Network::Observer& after) {
+  const auto run = [&](std::size_t layer, Pass one) {
+    if (!network.has(layer, one)) return;
+    network.run(layer, one);
+    if (after) after(layer, one);
+  };
   for (int segment = segments.first; pass == Work::forward && segment < segments.last; ++segment) {
     if (segment % kSegmentsPerLayer == 0)
-      run(network, static_cast<std::size_t>(segment / kSegmentsPerLayer), Pass::forward);
+      run(static_cast<std::size_t>(segment / kSegmentsPerLayer), Pass::forward);
   }
   for (int segment = segments.last; pass == Work::backward && segment-- > segments.first;) {
     const auto layer = static_cast<std::size_t>(segment / kSegmentsPerLayer);
-    const int last = has_columns(network, layer) ? 0 : 1;
-    if (segment % kSegmentsPerLayer == 1) run(network, layer, Pass::backward_data);
-    if (segment % kSegmentsPerLayer == last) run(network, layer, Pass::backward_weights);
+    const int last = sums_errors(network, layer) ? 0 : 1;
+    if (segment % kSegmentsPerLayer == 1) run(layer, Pass::backward_data);
+    if (segment % kSegmentsPerLayer == last) run(layer, Pass::backward_weights);
   }
 }
 

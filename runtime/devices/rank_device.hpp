@@ -24,7 +24,8 @@ void run_layers(Network& network, Work pass, LayerRange layers);
 /// Runs segments of layers (strategies/model_parallel/layer_segments.hpp), forward or backward, of a network
 /// whose layers may be tensor-parallel. If a layer's error signals are summed over ranks, its weight
 /// gradients are computed in the segment that overlaps with this sum.
-void run_segments(Network& network, Work pass, LayerRange segments);
+/// @param after  called after each pass of a layer; may be empty
+void run_segments(Network& network, Work pass, LayerRange segments, const Network::Observer& after = {});
 
 /// Time that a device spent computing, on both clocks. Where they differ, something else used the core.
 struct WorkTime {
@@ -40,6 +41,7 @@ struct WorkTime {
 /// | SpatialDevice: halos, resharding           | pack, unpack              | -            | -             |
 /// | sums inside a layer (statistics, tensor-   | -                         | GPU          | finish the    |
 /// | parallel outputs and error signals)        |                           |              | kernel        |
+/// | gathered inputs of shared filters          | -                         | GPU          | unpack        |
 /// | PipelineStageDevice: reduce-scatter of the | -                         | GPU          | add the owned |
 /// | gradients of one micro-batch               |                           |              | share         |
 ///

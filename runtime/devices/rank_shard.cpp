@@ -1,5 +1,6 @@
 #include "runtime/devices/rank_shard.hpp"
 
+#include "runtime/devices/gathered_maps.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "runtime/devices/spatial_device.hpp"
 #include "strategies/plan/plan.hpp"
@@ -19,6 +20,10 @@ class TensorParallelDevice : public RankDevice {
     for (std::size_t i = 0; i < part_.shares.size(); ++i) {
       if (part_.shares[i]) network_.kernel(i).defer_sums();
     }
+    for (std::size_t i = 0; i < part_.gathered.size(); ++i) {
+      if (const auto& input = part_.gathered[i]; input && input->is_first)
+        gathered_[i] = std::make_unique<GatheredMaps>(network_, *input, shard.place, shard.samples);
+    }
   }
 
   void begin() override {
@@ -32,12 +37,20 @@ class TensorParallelDevice : public RankDevice {
     if (pass == Work::forward && segments.first == 0 && !mini_batch_begun_ && learning_.next_batch)
       learning_.next_batch();
     if (pass != Work::update && segments.first == 0) mini_batch_begun_ = pass == Work::forward;
-    time_work([&] { pass == Work::update ? update() : run_segments(network_, pass, segments); });
+    const auto after = [this](std::size_t layer, Pass one) {
+      const auto found = gathered_.find(layer);
+      if (one == Pass::backward_data && found != gathered_.end() && !part_.gathered[layer]->is_partial_sum)
+        found->second->keep_own_errors();
+    };
+    time_work([&] { pass == Work::update ? update() : run_segments(network_, pass, segments, after); });
   }
 
   CollectiveBinding bind_collective(const Collective& collective) override {
     const Array array = collective.buffer.array;
     if (array != Array::activations && array != Array::errors) return RankDevice::bind_collective(collective);
+    if (collective.kind == Collective::Kind::all_gather ||
+        collective.kind == Collective::Kind::reduce_scatter)
+      return bind_gathered(*gathered_.at(static_cast<std::size_t>(collective.layer)), array == Array::errors);
     LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
     return bind_layer_sum(kernel, array == Array::activations ? Pass::forward : Pass::backward_data,
                           collective);
@@ -48,6 +61,15 @@ class TensorParallelDevice : public RankDevice {
   Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
 
  private:
+  CollectiveBinding bind_gathered(GatheredMaps& maps, bool errors) {
+    time_work([&] { errors ? maps.pack_errors() : maps.pack_output(); });
+    CollectiveBinding work = bind_backend_memory(maps.buffer());
+    work.on_waited = [this, &maps, errors] {
+      time_work([&] { errors ? maps.unpack_errors() : maps.unpack_outputs(); });
+    };
+    return work;
+  }
+
   void update() {
     network_.set_rate(learning_.rate.at(++steps_, learning_.summed), 1.0 / learning_.summed);
     run_layers(network_, Work::update, {0, static_cast<int>(part_.shares.size())});
@@ -57,14 +79,20 @@ class TensorParallelDevice : public RankDevice {
   const SharedPart& part_;
   DeviceLearning learning_;
   ParameterLayout map_;
-  std::int64_t steps_ = 0;         ///< steps of the optimizer
+  std::map<std::size_t, std::unique_ptr<GatheredMaps>> gathered_;  ///< by the first layer that reads them
+  std::int64_t steps_ = 0;                                         ///< steps of the optimizer
   bool mini_batch_begun_ = false;  ///< between the forward and the backward pass of the first layer
 };
 
 }  // namespace
 
+bool has_parts_of_layers(const ModelPartition& partition) {
+  return partition.form == ModelPartition::Form::blocks || partition.form == ModelPartition::Form::filters;
+}
+
 SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int place) {
-  return tensor_shard(model, partition.ways, place);
+  return partition.form == ModelPartition::Form::filters ? filter_shard(model, partition.ways, place)
+                                                         : tensor_shard(model, partition.ways, place);
 }
 
 NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartition& partition,
@@ -78,7 +106,8 @@ NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartit
 TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& model,
                                               const ModelPartition& partition, int place,
                                               const NetworkOptions& options) {
-  TensorParallelNetwork shard{std::make_unique<SharedPart>(tensor_shard(model, partition, place)), nullptr};
+  TensorParallelNetwork shard{std::make_unique<SharedPart>(tensor_shard(model, partition, place)), nullptr,
+                              place, partition.micro_batch};
   shard.network = std::make_unique<Network>(backend, shard.part->model,
                                             tensor_parallel_options(*shard.part, partition, options));
   return shard;
@@ -91,8 +120,9 @@ std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& 
 
 RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId rank) {
   RankShard shard;
-  if (partition.form == ModelPartition::Form::blocks) {
-    shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, partition, rank.value % partition.ways));
+  if (has_parts_of_layers(partition)) {
+    shard.place = rank.value % partition.ways;
+    shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, partition, shard.place));
     shard.options = tensor_parallel_options(*shard.tensor, partition, {});
   } else {
     const int place = rank.value % device_count(partition.spatial.parts);
@@ -108,7 +138,8 @@ ShardDevices::ShardDevices(Backend& backend, RankId rank, CapturedShards capture
     if (one.shard.spatial)
       spatial_[trace] = {std::move(one.shard.spatial), std::move(one.network)};
     else
-      tensor_[trace] = {std::move(one.shard.tensor), std::move(one.network)};
+      tensor_[trace] = {std::move(one.shard.tensor), std::move(one.network), one.shard.place,
+                        one.shard.options.batch};
   }
 }
 
@@ -117,7 +148,8 @@ std::unique_ptr<RankDevice> ShardDevices::device(const Experiment& experiment,
   if (!role_of(experiment.plan, rank_).exists()) return nullptr;
   const ModelPartition::Form form = experiment.plan.partition.form;
   if (form == ModelPartition::Form::positions) return make_spatial_device(experiment, trace);
-  return form == ModelPartition::Form::blocks ? make_tensor_parallel_device(experiment, trace) : nullptr;
+  return has_parts_of_layers(experiment.plan.partition) ? make_tensor_parallel_device(experiment, trace)
+                                                        : nullptr;
 }
 
 std::unique_ptr<RankDevice> ShardDevices::make_spatial_device(const Experiment& experiment,

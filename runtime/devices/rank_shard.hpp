@@ -17,7 +17,12 @@ namespace stepcast {
 struct TensorParallelNetwork {
   std::shared_ptr<SharedPart> part;
   std::shared_ptr<Network> network;
+  int place = 0;             ///< of the rank in its group
+  std::int64_t samples = 1;  ///< of a micro-batch
 };
+
+/// True if ranks have parts of every layer (tensor and filter parallelism).
+bool has_parts_of_layers(const ModelPartition& partition);
 
 /// The shard of the layers that the rank at `place` of a group has.
 SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int place);
@@ -40,6 +45,7 @@ struct RankShard {
   std::shared_ptr<SpatialShard> spatial;  ///< null: whole samples
   std::shared_ptr<SharedPart> tensor;     ///< null: whole layers
   NetworkOptions options = {};
+  int place = 0;  ///< of the rank among those that share its layers
 
   /// True if the rank has the whole network.
   bool is_whole() const { return spatial == nullptr && tensor == nullptr; }

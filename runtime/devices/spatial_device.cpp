@@ -184,6 +184,25 @@ StagingBuffer StagingBuffers::of(std::size_t elements) {
 
 namespace {
 
+/// Runs segments (layer_segments.hpp) of a shard whose layers compute interior and border one after the
+/// other.
+void run_separate_segments(Network& network, Work pass, LayerRange segments) {
+  const bool forward = pass == Work::forward;
+  for (int i = 0; i < segments.last - segments.first; ++i) {
+    const int segment = forward ? segments.first + i : segments.last - 1 - i;
+    const auto layer = static_cast<std::size_t>(segment / kSegmentsPerLayer);
+    const auto interior = [&](Pass one) {
+      if (network.has(layer, one)) network.kernel(layer).run_interior(one);
+    };
+    const int place = segment % kSegmentsPerLayer;
+    if (forward && place == 0) interior(Pass::forward);
+    if (forward && place == 1) network.kernel(layer).run_border(Pass::forward);
+    if (!forward && place == 1) interior(Pass::backward_data);
+    if (!forward && place == 1) interior(Pass::backward_weights);
+    if (!forward && place == 0) network.kernel(layer).run_border(Pass::backward_data);
+  }
+}
+
 class SpatialDevice : public RankDevice {
  public:
   SpatialDevice(const SpatialNetwork& shard, const Model& model, const ModelPartition& partition, int place,
@@ -219,6 +238,8 @@ class SpatialDevice : public RankDevice {
 
   void compute(Work pass, LayerRange segments) override {
     pass_ = pass;
+    if (partition_.separate_border && pass != Work::update)
+      return time_work([&] { run_separate_segments(network_, pass, segments); });
     // A layer's forward pass runs in its first segment, its backward pass in its second (layer_segments.hpp).
     const int which = pass == Work::forward ? 0 : 1;
     const int first = (segments.first - which + kSegmentsPerLayer - 1) / kSegmentsPerLayer;

@@ -287,7 +287,7 @@ std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
   if (!trains(plan, place.rank)) return std::make_unique<ReplicaShard>(place);
   if (form == ModelPartition::Form::stages) return std::make_unique<PipelineStageShard>(place);
   if (form == ModelPartition::Form::positions) return std::make_unique<SpatialLearningShard>(place);
-  if (form == ModelPartition::Form::blocks) return std::make_unique<TensorParallelShard>(place);
+  if (has_parts_of_layers(plan.partition)) return std::make_unique<TensorParallelShard>(place);
   return std::make_unique<ReplicaShard>(place);
 }
 

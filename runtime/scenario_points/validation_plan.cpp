@@ -65,14 +65,16 @@ NetworkVariant variant_of(const Scenario& scenario, const Point& point) {
 /// The keys that partition a network, as text for a file name; empty: no partition.
 std::string partition_name(const Scenario& scenario, const Point& point) {
   const std::string kind = value_at(scenario, point, "strategy.kind").text;
-  if (kind != "spatial" && kind != "tensor") return "";
+  if (kind != "spatial" && kind != "tensor" && kind != "filter_parallel") return "";
   std::string words = kind;
   for (const char* key : {"split", "whole_from", "batch_norm", "ways"}) {
     const YamlNode value = value_at(scenario, point, std::string("strategy.") + key);
     if (!value.text.empty()) words += "-" + value.text;
     for (const YamlNode& item : value.items) words += "-" + item.text;
   }
-  return words;
+  const bool separate =
+      kind == "spatial" && value_at(scenario, point, "strategy.halo_overlap").text != "false";
+  return separate ? words + "-overlap" : words;
 }
 
 }  // namespace
@@ -211,8 +213,9 @@ ModelPartition partition_of_point(const Validation& validation, std::size_t inde
   const YamlNode strategy = value_at(validation.scenario, point, "strategy");
   const YamlValue options(strategy, "strategy");
   const std::int64_t batch = validation.variants[index].batch;
-  if (value_at(validation.scenario, point, "strategy.kind").text == "tensor")
-    return tensor_partition(options, model, batch);
+  const std::string kind = value_at(validation.scenario, point, "strategy.kind").text;
+  if (kind == "tensor") return tensor_partition(options, model, batch);
+  if (kind == "filter_parallel") return filter_partition(options, model, batch);
   return spatial_partition(options, model, ranks, batch);
 }
 

@@ -157,6 +157,9 @@ Strategy model_parallel_strategy();
 /// @param workers  all workers
 ModelPartition spatial_partition(const YamlValue& value, const Model& model, int workers, std::int64_t batch);
 
+/// The division of the network among ranks under `kind: filter_parallel` and a replica of `batch` samples.
+ModelPartition filter_partition(const YamlValue& value, const Model& model, std::int64_t batch);
+
 /// The division of the network among ranks under `kind: tensor` and a replica of `batch` samples.
 ModelPartition tensor_partition(const YamlValue& value, const Model& model, std::int64_t batch);
 

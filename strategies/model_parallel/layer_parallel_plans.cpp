@@ -41,10 +41,9 @@ const Keys& machine_keys() {
 }
 
 /// @returns reason why kernels cannot compute this; empty where they can
-std::string simulated_only(const Model& model, const ShardedModel& sharded, const GroupOptions& options) {
+std::string kernel_limit(const Model& model, const GroupOptions& options) {
   if (options.training.mixed) return "activations of 2 bytes";
-  if (options.recompute && has_dropout(model)) return kRecomputedDropout;
-  return part_problem(model, sharded);
+  return options.recompute && has_dropout(model) ? kRecomputedDropout : "";
 }
 
 /// @param over  ranks whose samples the statistics of batch norm cover
@@ -101,22 +100,46 @@ Experts read_experts(const YamlMap& map, const Model& model) {
 }
 
 Plan read_filter_parallel(const YamlValue& value, const Setting& setting) {
-  return share_layers(setting, read_map(value, layer_keys()), shard_filters, filter_problem);
+  Plan plan = share_layers(setting, read_map(value, layer_keys()), shard_filters, filter_problem);
+  const ModelPartition partition = filter_partition(value, setting.model, plan.partition.micro_batch);
+  if (partition.simulated_only.empty()) plan.partition = partition;
+  plan.partition.simulated_only = partition.simulated_only;
+  return plan;
+}
+
+/// The partition by `ways`, of which it is not known yet whether kernels can compute it.
+ModelPartition partition_by_ways(ModelPartition::Form form, int ways, std::int64_t batch,
+                                 const GroupOptions& options) {
+  ModelPartition partition;
+  partition.form = form;
+  partition.ways = ways;
+  partition.micro_batch = batch;
+  partition.micro_batches = options.micro_batches;
+  return partition;
 }
 
 }  // namespace
 
+ModelPartition filter_partition(const YamlValue& value, const Model& model, std::int64_t batch) {
+  const YamlMap map = read_map(value, layer_keys());
+  const GroupOptions options = read_group_options(map);
+  const int ways = read_ways(map, "ways");
+  ModelPartition partition = partition_by_ways(ModelPartition::Form::filters, ways, batch, options);
+  partition.simulated_only = filter_problem(model, ways);
+  if (partition.simulated_only.empty()) partition.simulated_only = kernel_limit(model, options);
+  if (partition.simulated_only.empty()) partition.simulated_only = filter_part_problem(model, ways);
+  return partition;
+}
+
 ModelPartition tensor_partition(const YamlValue& value, const Model& model, std::int64_t batch) {
   const YamlMap map = read_map(value, layer_keys());
-  ModelPartition partition;
-  partition.form = ModelPartition::Form::blocks;
-  partition.ways = read_ways(map, "ways");
   const GroupOptions options = read_group_options(map);
-  partition.micro_batch = batch;
-  partition.micro_batches = options.micro_batches;
+  ModelPartition partition =
+      partition_by_ways(ModelPartition::Form::blocks, read_ways(map, "ways"), batch, options);
   partition.simulated_only = tensor_problem(model, partition.ways);
+  if (partition.simulated_only.empty()) partition.simulated_only = kernel_limit(model, options);
   if (partition.simulated_only.empty())
-    partition.simulated_only = simulated_only(model, shard_tensor(model, partition.ways), options);
+    partition.simulated_only = part_problem(model, shard_tensor(model, partition.ways));
   return partition;
 }
 
@@ -279,8 +302,7 @@ SpatialPartition read_sample_partition(const YamlMap& map, const Model& model) {
 std::string simulated_only(const GroupOptions& options) {
   if (options.micro_batches > 1) return "accumulation over parts of a sample";
   if (options.recompute) return "recomputation";
-  if (options.training.mixed) return "activations of 2 bytes";
-  return options.halo_overlap ? "separate kernels of border and interior (set halo_overlap: false)" : "";
+  return options.training.mixed ? "activations of 2 bytes" : "";
 }
 
 }  // namespace
@@ -290,7 +312,9 @@ ModelPartition spatial_partition(const YamlValue& value, const Model& model, int
   const YamlMap map = read_map(value, spatial_keys());
   ModelPartition partition;
   partition.form = ModelPartition::Form::positions;
+  const GroupOptions options = read_group_options(map);
   partition.spatial = read_sample_partition(map, model);
+  partition.spatial.separate_border = options.halo_overlap;
   const Statistics over = read_statistics(map);
   if (over == Statistics::group) partition.statistics_over = device_count(partition.spatial.parts);
   if (over == Statistics::all) partition.statistics_over = workers;
@@ -298,7 +322,7 @@ ModelPartition spatial_partition(const YamlValue& value, const Model& model, int
   partition.simulated_only = spatial_problem(model, partition.spatial);
   if (partition.simulated_only.empty())
     partition.simulated_only = kernel_problem(model, partition.spatial, batch);
-  if (partition.simulated_only.empty()) partition.simulated_only = simulated_only(read_group_options(map));
+  if (partition.simulated_only.empty()) partition.simulated_only = simulated_only(options);
   return partition;
 }
 

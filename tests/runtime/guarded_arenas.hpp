@@ -61,8 +61,11 @@ class Arenas {
     }
     throw std::logic_error("a copy from or to memory that is not the device's");
   }
+  /// Kernels of several threads may run at once; the last that ends closes the memory.
   void open(bool wide) {
     const std::lock_guard lock(mutex_);
+    running_ += wide ? 1 : -1;
+    if (running_ != (wide ? 1 : 0)) return;
     for (const auto& weak : all_) {
       if (const auto arena = weak.lock()) arena->open(wide);
     }
@@ -70,6 +73,7 @@ class Arenas {
 
  private:
   std::mutex mutex_;
+  int running_ = 0;
   std::vector<std::weak_ptr<Arena>> all_;
 };
 

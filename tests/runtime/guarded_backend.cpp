@@ -43,11 +43,19 @@ class GuardedKernel final : public LayerKernel {
   Tensor* input_gradient(std::size_t input) override { return kernel_->input_gradient(input); }
   bool has(Pass pass) const override { return kernel_->has(pass); }
   void run(Pass pass) override {
+    run_interior(pass);
+    run_border(pass);
+  }
+  void run_interior(Pass pass) override {
     const Running running = guard_->running();
-    kernel_->run(pass);
+    kernel_->run_interior(pass);
     const auto there = summed_.find(pass);
     const std::span<float> inner = kernel_->partial_sums(pass);
     if (there != summed_.end()) std::copy(inner.begin(), inner.end(), there->second.get());
+  }
+  void run_border(Pass pass) override {
+    const Running running = guard_->running();
+    kernel_->run_border(pass);
   }
   bool has_halo(Pass pass) const override { return kernel_->has_halo(pass); }
   void pack_halo(Pass pass, const std::vector<Rows>& box, float* message) override {

@@ -9,11 +9,12 @@
 
 namespace stepcast::test {
 
-/// Options of a strategy `tensor`.
+/// Options of a strategy `tensor` or another whose ranks have parts of every layer.
 struct SharedCase {
   std::string options;
   int ranks, ways;
   std::int64_t batch;  ///< of a replica
+  std::string kind = "tensor";
 };
 
 /// The backend of a rank, and how collectives on device memory are executed.
@@ -27,6 +28,10 @@ struct SharedPlace {
 extern const std::string kStack;
 /// One class for each sample, with dense layers before and after the blocks that are not tensor-parallel.
 extern const std::string kUnshared;
+/// Convolutions of which one shares its input with an addition, batch norm, a pool and a flattening.
+extern const std::string kFilters;
+/// Dense layers of tokens, which are flattened.
+extern const std::string kTokens;
 
 /// Trains some steps on ranks that are threads. Checks that every rank's shard of the parameters equals that
 /// of one rank with the whole network on oneDNN, and so does the loss if its classes are partitioned and

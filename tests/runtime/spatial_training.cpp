@@ -1,5 +1,7 @@
 #include "spatial_training.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "kernels/onednn/backend.hpp"
@@ -134,8 +136,9 @@ ShardTraining trained_alone(const Model& model, std::int64_t batch) {
 
 ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c, const Shape& labels,
                                 const ShardMaker& place_of) {
-  const PlannedParts planned(c.ranks, text, "{kind: spatial, halo_overlap: false, " + c.options + "}",
-                             static_cast<int>(c.batch), kSteps);
+  const PlannedParts planned(
+      c.ranks, text, fmt::format("{{kind: spatial, halo_overlap: {}, {}}}", c.halo_overlap, c.options),
+      static_cast<int>(c.batch), kSteps);
   const ModelPartition& partition = planned.plan.partition;
   REQUIRE(partition.simulated_only == "");
   const Model& model = planned.model;

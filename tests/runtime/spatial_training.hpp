@@ -13,7 +13,8 @@ namespace stepcast::test {
 struct PartitionCase {
   std::string options;
   int ranks, ways;
-  std::int64_t batch;  ///< of a replica
+  std::int64_t batch;         ///< of a replica
+  bool halo_overlap = false;  ///< the interior is computed while halos travel
 };
 
 /// The backend of a rank, and how collectives on device memory are executed.

@@ -110,8 +110,7 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     CaptureJob one{variant, fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch),
                    file, rank_shard(model, partition, run.transport.rank()), nullptr};
     CaptureOptions capturing = capture_options(shared, variant);
-    const bool replicas =
-        partition.form != ModelPartition::Form::blocks || partition.ways < run.cluster.ranks;
+    const bool replicas = !has_parts_of_layers(partition) || partition.ways < run.cluster.ranks;
     if (!replicas) capturing.exchange = sums_within_passes(shared);  // no other rank has these parameters
     if (partition.form == ModelPartition::Form::positions && !options.sleep) {
       one.exchanges = std::make_shared<CapturedExchanges>(model, partition, run.transport, in_step);

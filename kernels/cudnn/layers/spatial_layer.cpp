@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "kernels/cudnn/layers/layer.hpp"
 #include "kernels/cudnn/layers/windows.hpp"
 #include "kernels/network/device_memory.hpp"
 
 namespace stepcast::cudnn {
 namespace {
-
-stepcast::Rows common(const stepcast::Rows& a, const stepcast::Rows& b) {
-  return {std::max(a.first, b.first), std::min(a.last, b.last)};
-}
 
 std::vector<stepcast::Rows> common(const std::vector<stepcast::Rows>& a,
                                    const std::vector<stepcast::Rows>& b) {
@@ -102,7 +99,12 @@ Move message_to_rows(const std::vector<stepcast::Rows>& box, const PartialMap& t
 }
 
 SpatialLayer::SpatialLayer(std::shared_ptr<Device> device, const LayerSite& site)
-    : CudnnLayer(std::move(device), site), rows_(*site.rows) {}
+    : CudnnLayer(std::move(device), site), rows_(*site.rows) {
+  if (site.separate_border)
+    throw InputError(
+        "strategy.halo_overlap: kernels on GPUs compute interior and border in one call; set halo_overlap: "
+        "false");
+}
 
 /// Packs received rows of neighbours first and own rows over them, because the extended map may still hold
 /// own rows of the last step.

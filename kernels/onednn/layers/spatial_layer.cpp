@@ -5,7 +5,6 @@
 
 #include "core/error.hpp"
 #include "kernels/onednn/layers/layer.hpp"
-#include "kernels/onednn/layers/windows.hpp"
 
 namespace stepcast {
 
@@ -107,19 +106,18 @@ dnnl::memory sub_map(const dnnl::memory& memory, const std::vector<Rows>& rows,
   return {memory.get_desc().submemory_desc(dims, offsets), memory.get_engine(), memory.get_data_handle()};
 }
 
-/// The shape {batch, channels, rows...}.
+}  // namespace
+
 Shape map_dims(std::int64_t batch, std::int64_t channels, const std::vector<Rows>& rows) {
   Shape dims{batch, channels};
   for (const Rows& one : rows) dims.push_back(one.size());
   return dims;
 }
 
-}  // namespace
-
 Desc like(const Desc& layout, const Shape& dims) {
+  const auto type = static_cast<dnnl::memory::data_type>(layout.data.data_type);
   for (const Tag tag : layouts(dims.size())) {
-    if (Desc(layout.dims(), dnnl::memory::data_type::f32, tag) == layout)
-      return {dims, dnnl::memory::data_type::f32, tag};
+    if (Desc(layout.dims(), type, tag) == layout) return {dims, type, tag};
   }
   throw InputError("spatial partition: oneDNN chose a layout that is not supported for partitioned maps");
 }
@@ -171,21 +169,21 @@ Shape SpatialLayer::pads_after(Halo ShardRows::*which) const {
   return pads;
 }
 
-void SpatialLayer::copy_rows(Steps& steps, const dnnl::memory& from, Rows ShardRows::*from_rows,
-                             const dnnl::memory& to, Rows ShardRows::*to_rows) {
-  const std::vector<Rows> had = rows(from_rows), wanted = rows(to_rows);
+void SpatialLayer::copy_rows(Steps& steps, const MapMemory& from, const MapMemory& to,
+                             const std::vector<Rows>& box) {
   std::vector<Rows> both;
-  for (std::size_t i = 0; i < had.size(); ++i) {
-    both.push_back({std::max(had[i].first, wanted[i].first), std::min(had[i].last, wanted[i].last)});
+  for (std::size_t i = 0; i < from.rows.size(); ++i) {
+    both.push_back(common(common(from.rows[i], to.rows[i]), box[i]));
     if (both.back().size() <= 0) return;
   }
-  const dnnl::memory source = sub_map(from, had, both), target = sub_map(to, wanted, both);
+  const dnnl::memory source = sub_map(from.memory, from.rows, both),
+                     target = sub_map(to.memory, to.rows, both);
   call(steps, dnnl::reorder(source, target), {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}});
 }
 
 void SpatialLayer::gather_input(const dnnl::memory& read) {
   halo_forward_ = {view_of(input().memory(), rows(&ShardRows::in)), view_of(read, rows(&ShardRows::read))};
-  copy_rows(forward_, input().memory(), &ShardRows::in, read, &ShardRows::read);
+  copy_rows(forward_, {input().memory(), rows(&ShardRows::in)}, {read, rows(&ShardRows::read)});
 }
 
 void SpatialLayer::prepare_halo(Pass pass) {
@@ -194,145 +192,41 @@ void SpatialLayer::prepare_halo(Pass pass) {
   prepared_ = true;
 }
 
-void SpatialLayer::gather_output_gradient(const dnnl::memory& errors) {
-  const dnnl::memory own = output_gradient(gradient_sum_steps_);
+MapMemory SpatialLayer::gather_output_gradient(const dnnl::memory& errors) {
+  const MapMemory own{output_gradient(gradient_sum_steps_), rows(&ShardRows::out)};
   backward_data_.emplace_back([this] {
     if (!prepared_) prepare_halo(Pass::backward_data);
     prepared_ = false;
   });
-  halo_backward_ = {view_of(own, rows(&ShardRows::out)), view_of(errors, rows(&ShardRows::reading))};
-  copy_rows(backward_data_, own, &ShardRows::out, errors, &ShardRows::reading);
+  halo_backward_ = {view_of(own.memory, own.rows), view_of(errors, rows(&ShardRows::reading))};
+  copy_rows(backward_data_, own, {errors, rows(&ShardRows::reading)});
+  return own;
 }
 
-namespace {
-
-/// A convolution of which this device computes some rows of the output and, in the backward pass, some rows
-/// of the input's gradient.
-class SpatialConvolution final : public ConvolutionLayer<SpatialLayer> {
- public:
-  SpatialConvolution(std::shared_ptr<Library> library, const LayerSite& site)
-      : ConvolutionLayer(std::move(library), site),
-        forward_desc_(convolution(&ShardRows::read, &ShardRows::out, &ShardRows::pad, bias_desc())) {
-    make_arrays(forward_desc_);
-    read_ = scratch(forward_desc_.src_desc());
-    gather_input(read_);
-    compute_forward(forward_desc_, read_, output_memory());
-  }
-
- private:
-  Shape channels_in(Rows ShardRows::*which) const {
-    return map_dims(batch(), layer().input.front(), rows(which));
-  }
-  Shape channels_out(Rows ShardRows::*which) const { return map_dims(batch(), filters(), rows(which)); }
-
-  dnnl::convolution_forward::primitive_desc convolution(Rows ShardRows::*from, Rows ShardRows::*to,
-                                                        Halo ShardRows::*pad, const Desc& bias) const {
-    return {{dnnl::prop_kind::forward_training, kDirect, any(channels_in(from)), any(weight_dims()), bias,
-             any(channels_out(to)), layer().window.stride, pads_before(pad), pads_after(pad)},
-            engine()};
-  }
-
-  void connect() override {
-    if (wanted()) connect_data();
-    compute_weight_gradient({{kDirect, any(channels_in(&ShardRows::read)), any(weight_dims()), bias_desc(),
-                              any(channels_out(&ShardRows::out)), layer().window.stride,
-                              pads_before(&ShardRows::pad), pads_after(&ShardRows::pad)},
-                             engine(),
-                             forward_desc_},
-                            read_);
-  }
-
-  /// The gradient of this device's rows of the input, from all outputs that read them.
-  void connect_data() {
-    const dnnl::convolution_backward_data::primitive_desc desc(
-        {kDirect, any(channels_in(&ShardRows::in)), any(weight_dims()),
-         any(channels_out(&ShardRows::reading)), layer().window.stride, pads_before(&ShardRows::pad_in),
-         pads_after(&ShardRows::pad_in)},
-        engine(), convolution(&ShardRows::in, &ShardRows::reading, &ShardRows::pad_in, Desc()));
-    const dnnl::memory errors = scratch(desc.diff_dst_desc());
-    gather_output_gradient(errors);
-    compute_input_gradient(desc, errors);
-  }
-
-  dnnl::convolution_forward::primitive_desc forward_desc_;
-  dnnl::memory read_;
-};
-
-}  // namespace
-
-std::unique_ptr<LayerKernel> make_spatial_convolution(std::shared_ptr<Library> library,
-                                                      const LayerSite& site) {
-  return std::make_unique<SpatialConvolution>(std::move(library), site);
+WindowBox SpatialLayer::windows_of(const std::vector<Rows>& outputs, Rows ShardRows::*held) const {
+  std::vector<WindowRows> found;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    found.push_back(window_rows(rows_[i].window, outputs[i], rows_[i].*held));
+  return WindowBox(found);
 }
 
-namespace {
+WindowBox SpatialLayer::windows_reading(const std::vector<Rows>& inputs) const {
+  std::vector<WindowRows> found;
+  for (std::size_t i = 0; i < inputs.size(); ++i) found.push_back(window_rows_reading(rows_[i], inputs[i]));
+  return WindowBox(found);
+}
 
-/// A pooling layer whose windows read rows of neighbours. The backward pass computes the gradient of all rows
-/// that the windows read and keeps the device's own rows. A mean does so because each window must divide by
-/// its full number of elements. A maximum also computes, in the forward pass, the neighbours' windows that
-/// read own rows, whose positions of the maximum the backward pass needs.
-class SpatialPool final : public SpatialLayer {
- public:
-  SpatialPool(std::shared_ptr<Library> library, const LayerSite& site)
-      : SpatialLayer(std::move(library), site),
-        largest_(layer().kind == LayerKind::max_pool),
-        read_(scratch(like(input().desc(), dims(&ShardRows::read)))),
-        forward_desc_(pool(read_.get_desc(), any(dims(computed_rows())), &ShardRows::pad)) {
-    const Desc all = forward_desc_.dst_desc();
-    const OnednnTensor& output = make_output(largest_ ? like(all, dims(&ShardRows::out)) : all);
-    const dnnl::memory result = largest_ ? scratch(all) : output.memory();
-    gather_input(read_);
-    Arguments arguments{{DNNL_ARG_SRC, read_}, {DNNL_ARG_DST, result}};
-    if (largest_) arguments[DNNL_ARG_WORKSPACE] = workspace_ = {forward_desc_.workspace_desc(), engine()};
-    call(forward_, dnnl::pooling_forward(forward_desc_), arguments);
-    if (largest_) copy_rows(forward_, result, computed_rows(), output.memory(), &ShardRows::out);
+WindowBox::WindowBox(const std::vector<WindowRows>& dimensions) {
+  for (const WindowRows& one : dimensions) {
+    outputs.push_back(one.outputs);
+    read.push_back(one.read);
+    pad_before.push_back(one.pad.before);
+    pad_after.push_back(one.pad.after);
   }
+}
 
- private:
-  Shape dims(Rows ShardRows::*which) const { return map_dims(batch(), layer().input.front(), rows(which)); }
-
-  /// Rows of the output that the forward pass computes.
-  Rows ShardRows::*computed_rows() const { return largest_ ? &ShardRows::reading : &ShardRows::out; }
-
-  dnnl::algorithm algorithm() const {
-    return largest_ ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_exclude_padding;
-  }
-
-  dnnl::pooling_forward::primitive_desc pool(const Desc& from, const Desc& to, Halo ShardRows::*pad) const {
-    const Window& w = layer().window;
-    return {{dnnl::prop_kind::forward_training, algorithm(), from, to, w.stride, w.kernel, pads_before(pad),
-             pads_after(pad)},
-            engine()};
-  }
-
-  void connect() override {
-    if (!wanted()) return;
-    const Window& w = layer().window;
-    const Desc from = like(input().desc(), dims(&ShardRows::read_back));
-    const Desc to = like(output_desc(), dims(&ShardRows::reading));
-    const dnnl::pooling_backward::primitive_desc desc(
-        {algorithm(), from, to, w.stride, w.kernel, pads_before(&ShardRows::pad_back),
-         pads_after(&ShardRows::pad_back)},
-        engine(), largest_ ? forward_desc_ : pool(from, to, &ShardRows::pad_back));
-    const dnnl::memory errors = scratch(to), all = scratch(from);
-    gather_output_gradient(errors);
-    Arguments arguments{{DNNL_ARG_DIFF_DST, errors}, {DNNL_ARG_DIFF_SRC, all}};
-    if (largest_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
-    call(backward_data_, dnnl::pooling_backward(desc), arguments);
-    const OnednnTensor& result = make_input_gradient(input().desc());
-    copy_rows(backward_data_, all, &ShardRows::read_back, result.memory(), &ShardRows::in);
-  }
-
-  bool largest_;
-  dnnl::memory read_;
-  dnnl::pooling_forward::primitive_desc forward_desc_;
-  dnnl::memory workspace_;
-};
-
-}  // namespace
-
-std::unique_ptr<LayerKernel> make_spatial_pool(std::shared_ptr<Library> library, const LayerSite& site) {
-  return std::make_unique<SpatialPool>(std::move(library), site);
+bool holds_rows(const std::vector<Rows>& box) {
+  return std::ranges::all_of(box, [](const Rows& rows) { return rows.size() > 0; });
 }
 
 }  // namespace stepcast::onednn

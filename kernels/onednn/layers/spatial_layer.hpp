@@ -38,6 +38,25 @@ Desc like(const Desc& layout, const Shape& dims);
 /// dimensions than channels
 MapView view_of(const dnnl::memory& memory, const std::vector<Rows>& rows);
 
+/// The shape {batch, channels, rows...}.
+Shape map_dims(std::int64_t batch, std::int64_t channels, const std::vector<Rows>& rows);
+
+/// A map in memory and the rows of the whole map that it holds.
+struct MapMemory {
+  dnnl::memory memory;
+  std::vector<Rows> rows;
+};
+
+/// A box of outputs, the rows of the input that their windows read, and the padding beyond the map.
+struct WindowBox {
+  explicit WindowBox(const std::vector<WindowRows>& dimensions);
+
+  std::vector<Rows> outputs, read;
+  Shape pad_before, pad_after;
+};
+
+bool holds_rows(const std::vector<Rows>& box);
+
 /// A layer of a spatially partitioned sample whose windows read rows of neighbouring devices. Own rows and
 /// halos are gathered in separate maps, one for the forward and one for the backward pass; kernels read these
 /// and pad only at the borders of the whole map.
@@ -56,14 +75,32 @@ class SpatialLayer : public OnednnLayer {
   Shape pads_before(Halo ShardRows::*which) const;
   Shape pads_after(Halo ShardRows::*which) const;
 
-  /// Copies the rows that both memories hold.
-  void copy_rows(Steps& steps, const dnnl::memory& from, Rows ShardRows::*from_rows, const dnnl::memory& to,
-                 Rows ShardRows::*to_rows);
+  /// The windows of a box of outputs, in a map that holds these rows, and those that read a box of the input.
+  WindowBox windows_of(const std::vector<Rows>& outputs, Rows ShardRows::*held) const;
+  WindowBox windows_reading(const std::vector<Rows>& inputs) const;
+
+  /// Copies the rows that both memories hold, or those of a box that they hold.
+  void copy_rows(Steps& steps, const MapMemory& from, const MapMemory& to) {
+    copy_rows(steps, from, to, to.rows);
+  }
+  void copy_rows(Steps& steps, const MapMemory& from, const MapMemory& to, const std::vector<Rows>& box);
   /// Gathers the input's rows that the forward pass reads: a call copies own rows, the halo exchange adds
   /// those of neighbours.
   void gather_input(const dnnl::memory& read);
-  /// Gathers the rows of the output's gradient that the backward pass reads.
-  void gather_output_gradient(const dnnl::memory& errors);
+  /// Gathers the rows of the output's gradient that the backward pass reads. @returns the device's own rows
+  MapMemory gather_output_gradient(const dnnl::memory& errors);
+
+  /// Calls add(is interior, box) for the interior of a box of rows, which is computed from the device's own
+  /// rows while halos travel, and for the boxes of its border, which is computed from the gathered map.
+  /// @param inner  rows along each dimension that need no halo
+  template <class Add>
+  void for_each_piece(const std::vector<Rows>& box, Rows ShardRows::*inner, const Add& add) const {
+    const stepcast::SeparatedBox pieces = stepcast::separate_border(box, rows(inner));
+    if (holds_rows(pieces.interior)) add(true, pieces.interior);
+    for (const std::vector<Rows>& one : pieces.border) {
+      if (holds_rows(one)) add(false, one);
+    }
+  }
 
  private:
   /// The device's own rows, from which halos are packed, and the gathered map, into which halos are unpacked.

@@ -12,7 +12,7 @@ class Convolution final : public ConvolutionLayer<OnednnLayer> {
   Convolution(std::shared_ptr<Library> library, const LayerSite& site)
       : ConvolutionLayer(std::move(library), site), forward_desc_(forward_primitive()) {
     make_arrays(forward_desc_);
-    compute_forward(forward_desc_, reordered(forward_, input().memory(), forward_desc_.src_desc()),
+    compute_forward(forward_, forward_desc_, reordered(forward_, input().memory(), forward_desc_.src_desc()),
                     output_memory());
   }
 
@@ -33,7 +33,8 @@ class Convolution final : public ConvolutionLayer<OnednnLayer> {
       const dnnl::convolution_backward_data::primitive_desc desc(
           {kDirect, source(), any(weight_dims()), target(), w.stride, w.pad_before, w.pad_after}, engine(),
           forward_desc_);
-      compute_input_gradient(desc, output_gradient(backward_data_, desc.diff_dst_desc()));
+      compute_input_gradient(backward_data_, desc, output_gradient(backward_data_, desc.diff_dst_desc()),
+                             make_input_gradient(desc.diff_src_desc()).memory());
     }
     compute_weight_gradient(
         {{kDirect, source(), any(weight_dims()), bias_desc(), target(), w.stride, w.pad_before, w.pad_after},

@@ -38,22 +38,20 @@ class ConvolutionLayer : public Base {
     Base::make_output(desc.dst_desc());
   }
 
-  void compute_forward(const dnnl::convolution_forward::primitive_desc& desc, const dnnl::memory& source,
-                       const dnnl::memory& output) {
+  void compute_forward(Steps& steps, const dnnl::convolution_forward::primitive_desc& desc,
+                       const dnnl::memory& source, const dnnl::memory& output) {
     Arguments arguments{
         {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, Base::parameter(0).value}, {DNNL_ARG_DST, output}};
     if (bias_) arguments[DNNL_ARG_BIAS] = Base::parameter(1).value;
-    Base::call(Base::forward_, dnnl::convolution_forward(desc), arguments);
+    Base::call(steps, dnnl::convolution_forward(desc), arguments);
   }
 
-  void compute_input_gradient(const dnnl::convolution_backward_data::primitive_desc& desc,
-                              const dnnl::memory& output_gradient) {
-    Steps& steps = Base::backward_data_;
+  void compute_input_gradient(Steps& steps, const dnnl::convolution_backward_data::primitive_desc& desc,
+                              const dnnl::memory& output_gradient, const dnnl::memory& result) {
     const dnnl::memory weights = Base::reordered(steps, Base::parameter(0).value, desc.weights_desc());
-    Base::call(steps, dnnl::convolution_backward_data(desc),
-               {{DNNL_ARG_DIFF_DST, output_gradient},
-                {DNNL_ARG_WEIGHTS, weights},
-                {DNNL_ARG_DIFF_SRC, Base::make_input_gradient(desc.diff_src_desc()).memory()}});
+    Base::call(
+        steps, dnnl::convolution_backward_data(desc),
+        {{DNNL_ARG_DIFF_DST, output_gradient}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DIFF_SRC, result}});
   }
 
   void compute_weight_gradient(const dnnl::convolution_backward_weights::primitive_desc& desc,

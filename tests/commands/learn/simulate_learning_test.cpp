@@ -149,11 +149,9 @@ TEST_CASE("experiments that cannot learn in a simulation are refused with the re
   CHECK(unsupported_simulated_learning(shared).empty());
   CHECK(unsupported_in_real_run(shared.plan, 8, false) == "simulated only: layers shared in this way");
   const Experiment halos = experiment_of({"workers=2", "strategy={kind: spatial, split: 2}"});
-  CHECK(unsupported_simulated_learning(halos).empty());
-  CHECK(unsupported_in_real_run(halos.plan, 2, false) ==
-        "simulated only: separate kernels of border and interior (set halo_overlap: false)");
-  for (const char* strategy :
-       {"{kind: model_parallel, machines: 2}", "{kind: spatial, split: 2, batch_norm: local}"}) {
+  CHECK(unsupported_in_real_run(halos.plan, 2, false).empty());
+  for (const char* strategy : {"{kind: model_parallel, machines: 2}",
+                               "{kind: spatial, split: 2, batch_norm: local, recompute: true}"}) {
     CAPTURE(strategy);
     CHECK(unsupported_simulated_learning(experiment_of(
               {"model=tiny-cnn", "trace=derived", "workers=2", std::string("strategy=") + strategy})) ==
@@ -170,7 +168,7 @@ TEST_CASE("experiments that cannot learn in a simulation are refused with the re
 TEST_CASE("simulated ranks that share a network learn what one rank with the whole network learns",
           "[commands]") {
   const auto one = curve({"workers=1"});
-  for (const char* strategy : {"{kind: spatial, split: 2, halo_overlap: false}",
+  for (const char* strategy : {"{kind: spatial, split: 2, halo_overlap: false}", "{kind: spatial, split: 2}",
                                "{kind: spatial, split: 2, halo_overlap: false, whole_from: conv2}"}) {
     CAPTURE(strategy);
     check_same_losses(one, curve({"workers=2", std::string("strategy=") + strategy}));
@@ -191,7 +189,7 @@ TEST_CASE("simulated ranks that share a network learn what one rank with the who
                                8));
 }
 
-TEST_CASE("simulated groups whose parts no kernel computes learn as one network what one rank learns",
+TEST_CASE("simulated groups, also those whose parts no kernel computes, learn what one rank learns",
           "[commands]") {
   const auto one = curve({"workers=1"});
   for (const std::string strategy : {"kind: spatial, split: 2", "kind: spatial, split: 4, whole_from: conv2",

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "guarded_backend.hpp"
@@ -30,9 +32,39 @@ TEST_CASE("tensor-parallel layers in device memory train like the whole ones",
   test::check_trains_as_whole(kStack, c, {test::make_guarded_backend, by_backend});
 }
 
+TEST_CASE("a network whose filters ranks share trains like the whole one, to rounding",
+          "[validate][training]") {
+  const std::string text = GENERATE(test::kFilters, test::kTokens);
+  auto c =
+      GENERATE(SharedCase{"ways: 1", 1, 1, 4}, SharedCase{"ways: 2", 2, 2, 4}, SharedCase{"ways: 4", 4, 4, 2},
+               SharedCase{"ways: 2, halo_overlap: false, overlap: false", 2, 2, 2});
+  c.kind = "filter_parallel";
+  test::check_trains_as_whole(text, c);
+}
+
+TEST_CASE("replicas, micro-batches and recomputation with shared filters train like the whole network",
+          "[validate][training]") {
+  auto c = GENERATE(SharedCase{"ways: 2, bucket: tensor, all_reduce: ring", 4, 2, 2},
+                    SharedCase{"ways: 2, accumulation: 2", 2, 2, 4},
+                    SharedCase{"ways: 2, recompute: true", 2, 2, 2});  // batch norm would count twice
+  c.kind = "filter_parallel";
+  test::check_trains_as_whole(test::kTokens, c);
+}
+
+TEST_CASE("shared filters in device memory train like the whole ones", "[validate][training][device]") {
+  const bool by_backend = GENERATE(false, true);
+  const std::string text = GENERATE(test::kFilters, test::kTokens);
+  auto c = GENERATE(SharedCase{"ways: 2", 2, 2, 4}, SharedCase{"ways: 4", 4, 4, 2});
+  c.kind = "filter_parallel";
+  test::check_trains_as_whole(text, c, {test::make_guarded_backend, by_backend});
+}
+
 TEST_CASE("the shards of all ranks make up the parameters of the whole network", "[validate]") {
   const int ways = GENERATE(1, 2, 4);
-  const PlannedParts planned(ways, kStack, "{kind: tensor, ways: " + std::to_string(ways) + "}", 4, 1);
+  const bool filters = GENERATE(false, true);
+  const PlannedParts planned(
+      ways, filters ? test::kFilters : kStack,
+      fmt::format("{{kind: {}, ways: {}}}", filters ? "filter_parallel" : "tensor", ways), 4, 1);
   const Model& model = planned.model;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k) {
@@ -80,6 +112,31 @@ layers:
   - {name: loss, kind: mean_squared_error}
 )",
             "overlap: true") == "a part of layer drop (dropout) would drop other elements");
+}
+
+TEST_CASE("networks whose shared filters kernels cannot compute are refused with the reason", "[validate]") {
+  const auto why = [](const std::string& layers) {
+    const PlannedParts planned(2, "name: n\nsource: test\ninput: [2, 4, 4]\nlayers:\n" + layers,
+                               "{kind: filter_parallel, ways: 2}", 4, 1);
+    return planned.plan.partition.simulated_only;
+  };
+  const std::string conv = "  - {name: conv, kind: convolution, filters: 4, kernel: 3}\n",
+                    end =
+                        "  - {name: flat, kind: reshape, shape: [16]}\n"
+                        "  - {name: fc, kind: dense, units: 4}\n"
+                        "  - {name: loss, kind: softmax_cross_entropy}\n";
+  CHECK(why(conv + end) == "");
+  CHECK(why("  - {name: conv, kind: convolution, filters: 5, kernel: 3}\n"
+            "  - {name: loss, kind: softmax_cross_entropy}\n") ==
+        "layer conv (convolution) has parts of unequal size on 2 devices");
+  CHECK(why(conv + "  - {name: drop, kind: dropout, rate: 0.1}\n" + end) ==
+        "a part of layer drop (dropout) would drop other elements");
+  CHECK(why(conv + "  - {name: loss, kind: mean_squared_error}\n") ==
+        "layer loss (mean_squared_error) has targets that devices share");
+  CHECK(why(conv + "  - {name: pairs, kind: reshape, shape: [8, 2]}\n"
+                   "  - {name: fc, kind: dense, units: 4}\n"
+                   "  - {name: loss, kind: softmax_cross_entropy}\n") ==
+        "layer pairs (reshape) reshapes a map that devices share");
 }
 
 }  // namespace stepcast::real_tensor_test
