@@ -15,7 +15,7 @@ step() {  # WHAT COMMAND: in the sources
 }
 
 step "./quickstart.sh" "./quickstart.sh"
-grep -q 'report.html' "$work/log"
+[ -s "$work/root/source/results/quickstart/report.html" ]
 step "the first two steps" "tests/documents.sh build/release/stepcast docs/tutorial/first-forecast.md docs/how-to/search-for-options.md"
 step "the third step" "cmake --build build/release --target stepcast-rank &&
   build/release/stepcast validate scenarios/validate/small.yaml --ranks 2 -o /validated"
