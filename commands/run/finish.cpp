@@ -12,6 +12,7 @@
 #include "forecast/advice/advice.hpp"
 #include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
+#include "forecast/measured/measured_lines.hpp"
 #include "forecast/posterior.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
@@ -176,7 +177,11 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   }
   Outputs outputs = outputs_of(scenario, points, all, run.least_gain);
   if (run.advice) add_advice(run, library, all, outputs);
-  if (run.budget.devices > 0) outputs.measure_next = measure_next(run, library, all);
+  outputs.measured = measured_lines(scenario, all);
+  if (run.budget.devices > 0) {
+    const auto next = measure_next(run, library, all);
+    outputs.measured.insert(outputs.measured.end(), next.begin(), next.end());
+  }
   run.manifest.fidelities = fidelities_of(outputs.results);
   DrawnPlots drawn = write_outputs(run.folder, outputs, run.manifest, run.plots);
   drawn.missing.attempt(run.folder, "report.html", [&](const std::filesystem::path&) {

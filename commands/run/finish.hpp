@@ -42,7 +42,7 @@ struct Outputs {
   std::string worthy;                             ///< how many workers are worth it, a sentence; may be empty
   std::string change;                             ///< what to change first, a sentence; empty without advice
   std::vector<std::string> advice;                ///< lines with the changes that help most
-  std::vector<std::string> measure_next;          ///< lines with the points to measure next
+  std::vector<std::string> measured;              ///< lines with measurements and what to measure next
   Results advised;                                ///< the same for `--json`
 };
 

@@ -12,7 +12,6 @@
 #include "core/os/folders.hpp"
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
-#include "forecast/measured/measured_lines.hpp"
 #include "forecast/measured/training_log.hpp"
 #include "report/page/page.hpp"
 #include "report/plots/results_plots.hpp"
@@ -149,6 +148,7 @@ void write_page(const std::filesystem::path& folder, const Outputs& outputs, con
   page.change = outputs.change;
   page.advice = outputs.advice;
   page.doubts = doubts_of(outputs);
+  page.measured = outputs.measured;
   write_atomically(folder / "report.html", to_html(page));
 }
 
@@ -240,8 +240,7 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
   if (!outputs.worthy.empty()) print(outputs.worthy);
   std::ranges::for_each(outputs.advice, print);
   std::ranges::for_each(doubts_of(outputs), print);
-  std::ranges::for_each(measured_lines(scenario, all), print);
-  std::ranges::for_each(outputs.measure_next, print);
+  std::ranges::for_each(outputs.measured, print);
   print_assumptions(outputs, all, scenario);
   print_flags(largest);
   if (largest.campaign)

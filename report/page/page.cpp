@@ -245,7 +245,7 @@ std::string to_html(const Page& page) {
              escaped(page.change)) +
          section("Charts", charts.empty() ? "" : "<div class=\"charts\">" + charts + "</div>\n") +
          section("Points", points) + section("What helps", lines_of(page.advice)) +
-         section("Not known", lines_of(page.doubts)) +
+         section("Not known", lines_of(page.doubts)) + section("Measurements", lines_of(page.measured)) +
          section("Points without results or memory", failures_of(page.results)) +
          section("Published figures", table_of(page.published)) +
          section("Assumptions", assumptions_of(page)) + section("Scenario", scenario_of(page)) +

@@ -33,6 +33,7 @@ struct Page {
   std::vector<PageAssumption> assumptions = {};
   std::string change = {};  ///< what to change first, a sentence; may be empty
   std::vector<std::string> advice = {}, doubts = {};
+  std::vector<std::string> measured = {};  ///< measurements beside their forecasts, and what to measure next
 };
 
 /// One HTML file without references to others: the answer in two sentences, charts, the table of points, what

@@ -110,6 +110,7 @@ TEST_CASE("the page is one file with every section, and equal results are equal 
   page.change = "Change first: overlap.";
   page.advice = {"+12 %  strategy.bucket: 100 MiB"};
   page.doubts = {"network 60 %"};
+  page.measured = {"measured: step_seconds = 2"};
   Row failed;
   failed.set("point", "workers=3");
   failed.set("failed", "64 samples cannot be shared evenly by 3 workers");
@@ -119,7 +120,8 @@ TEST_CASE("the page is one file with every section, and equal results are equal 
        {"<h2>Charts</h2>", "<h2>Points</h2>", "cannot be shared evenly", "<h2>Assumptions</h2>",
         "not published", "name: two", "stepcast 1.2.3", "aria-label=\"Throughput against workers\"",
         "Scaling ends at 16 workers", "Change first: overlap.</p>", "<h2>What helps</h2>",
-        "strategy.bucket: 100 MiB", "<h2>Not known</h2>", "network 60 %", "--set strategy.bucket=25 MiB"})
+        "strategy.bucket: 100 MiB", "<h2>Not known</h2>", "network 60 %", "<h2>Measurements</h2>",
+        "step_seconds = 2", "--set strategy.bucket=25 MiB"})
     CHECK_THAT(html, Contains(part));
   CHECK(count(html, "<circle") == 6);  // three points in two charts
   CHECK(count(html, "http") == 0);     // nothing is loaded
