@@ -194,7 +194,7 @@ TEST_CASE("a network of unknown sizes has no memory, and neither fits nor does n
                       "], parameters: [1000]}]}\ntrace: " + (folder / "t.yaml").string() +
                       "\nplatform: dgx1v\nworkers: 8\nbatch_per_worker: 8\nstrategy: {kind: synchronous}\n");
       Library library;
-      const Row row = simulate_point(build_experiment(scenario.document, {}, library), Doubled::none);
+      const Row row = simulate_point(build_experiment(scenario.document, {}, library));
       const bool memory = row.number("memory_bytes").has_value(), fits = !row.text("fits").empty();
       return (memory ? 1.0 : 0.0) + (fits ? 2.0 : 0.0);
     });
