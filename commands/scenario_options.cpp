@@ -40,7 +40,7 @@ void add_memory_limit(const Command& command, std::string& limit, const std::str
 
 void add_no_advice(const Command& command, bool& no_advice) {
   command.add_flag("--no-advice", no_advice,
-                   "Skip the simulations of what a user can change, which take up to a fifth of the time.");
+                   "Skip the simulations of what a user can change, which take some 15 % of the time.");
 }
 
 std::string how_to_resume(const std::string& kept) {

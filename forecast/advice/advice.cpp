@@ -25,10 +25,10 @@ double rate_of(const Simulations& all, std::size_t draw, std::size_t point) {
   return all.rows[draw][point].number(kRate).value_or(0);
 }
 
-/// How many simulations of the point a fifth of the draws of all points is worth.
+/// How many simulations of the point kShare of the draws of all points is worth.
 std::size_t simulations_allowed(const std::vector<std::size_t>& points, const Simulations& all,
                                 std::size_t largest) {
-  constexpr double kShare = 0.2, kFewest = 3, kMost = 24;
+  constexpr double kShare = 0.15, kFewest = 3, kMost = 24;
   const auto& rows = all.rows.front();
   double work = 0;
   for (const std::size_t point : points)

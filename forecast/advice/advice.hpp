@@ -31,8 +31,8 @@ struct AdvisedPoint {
   std::vector<std::string> tried;  ///< keys, in the order of the simulations
 };
 
-/// Simulates changes that a user can make, each alone, at largest_point, in the first draw: as many as a
-/// fifth of the draws' work allows if a simulation costs in proportion to its devices, but at least three and
+/// Simulates changes that a user can make, each alone, at largest_point, in the first draw: as many as
+/// 15 % of the draws' work allow if a simulation costs in proportion to its devices, but at least three and
 /// at most 24. What is left of them goes into further draws of those that help most.
 /// @param points  those that have results
 std::optional<AdvisedPoint> advised(const Scenario& scenario, const std::vector<std::size_t>& points,
