@@ -1,6 +1,6 @@
 #!/bin/bash
 # Times a sweep of small points on two processes: 5,000, those of cases/points.yaml with one of its 20 latencies, or all 100,000.
-# Each point is simulated as it is and with each of three resources doubled, without draws of its assumptions. Elapsed and
+# Each point is simulated once, without draws of its assumptions. Elapsed and
 # processor time hold everything: reading, simulating, tables, plots and the report. Usage: bench/points.sh [BUILD_FOLDER] [all]
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

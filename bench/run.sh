@@ -70,7 +70,7 @@ done < <(cases)
 mv "$work/whole.csv" "$out/whole.csv"
 
 echo "$(date -u +%F), commit $(git -C "$root" rev-parse --short HEAD), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)," \
-  "$(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg); median of $repeats runs, lowest and highest beside it." >"$out/machine.txt"
+  "$(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg); median of $repeats runs (lowest and highest: bench/results/whole.csv)." >"$out/machine.txt"
 
 "$root/bench/scale-plot.sh" "$out/whole.csv" "$out" | tee "$out/fit.txt"
 if [ -z "${CASES:-}" ] && [ $# -lt 2 ]; then

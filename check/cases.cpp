@@ -315,7 +315,7 @@ Layer position_embedding_layer(Shape input, std::int64_t rows) {
 Layer token_layer(LayerKind kind, Shape input) {
   const Shape output{input.back()};
   Layer layer = layer_of(kind, std::move(input), output);
-  if (kind == LayerKind::class_token) complete_class_token(layer);
+  if (kind == LayerKind::class_token) complete_class_token(0, layer);
   return layer;
 }
 

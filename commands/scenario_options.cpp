@@ -38,6 +38,11 @@ void add_memory_limit(const Command& command, std::string& limit, const std::str
   command.add_option("--memory-limit", limit, help).type_name("SIZE");
 }
 
+void add_no_advice(const Command& command, bool& no_advice) {
+  command.add_flag("--no-advice", no_advice,
+                   "Skip the simulations of what a user can change, which take up to a fifth of the time.");
+}
+
 std::string how_to_resume(const std::string& kept) {
   return "continue with --resume (" + kept + ")";
 }

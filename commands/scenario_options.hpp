@@ -27,6 +27,9 @@ void add_settings(const Command& command, std::vector<std::string>& settings);
 /// --memory-limit. @param consequence  what happens above the limit, such as "Refuse to start"
 void add_memory_limit(const Command& command, std::string& limit, const std::string& consequence);
 
+/// --no-advice
+void add_no_advice(const Command& command, bool& no_advice);
+
 /// How to go on with a command that ended early: "continue with --resume (`kept`)".
 /// @param kept  what is not done again, such as "finished simulations are kept"
 std::string how_to_resume(const std::string& kept);

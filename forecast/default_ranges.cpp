@@ -12,7 +12,8 @@ namespace {
 const std::vector<std::string> kClasses{"measured", "published", "data_sheet", "assumed"};
 const std::string kSlowdown = "compute_beside_communication", kSpread = "spread_of_steps",
                   kBetween = "link_between_servers", kInside = "link_inside_server",
-                  kKernels = "start_of_kernels", kShares = "shares_of_kernels", kHost = "host_work";
+                  kKernels = "start_of_kernels", kSingle = "kernels_single_precision",
+                  kHalf = "kernels_half_precision", kDevices = "spread_of_devices", kHost = "host_work";
 
 /// An entry of the file.
 struct Entry {
@@ -21,21 +22,26 @@ struct Entry {
   bool off = false;
 };
 
-/// The class that the scenario names for this kind, or the entry's own. "none" turns the range off.
-std::string class_of(const Scenario& scenario, const std::string& kind, const YamlMap& map) {
+/// The class that the scenario names for this kind, or the entry's own; for kernels, that of the device's
+/// shares. "none" turns the range off.
+std::string class_of(const Scenario& scenario, const std::string& kind, const YamlMap& map,
+                     const Device& device) {
   const auto named = scenario.uncertainty.classes.find(kind);
-  if (named == scenario.uncertainty.classes.end()) return kClasses[map.at("class").one_of(kClasses)];
+  if (named == scenario.uncertainty.classes.end()) {
+    if ((kind == kSingle || kind == kHalf) && device.kernels_assumed) return "assumed";
+    return kClasses[map.at("class").one_of(kClasses)];
+  }
   const YamlValue value(named->second, "uncertainty." + kind);
   auto words = kClasses;
   words.push_back("none");
   return words[value.one_of(words)];
 }
 
-Entry read_entry(const YamlValue& value, const Scenario& scenario) {
+Entry read_entry(const YamlValue& value, const Scenario& scenario, const Device& device) {
   const YamlMap map = value.map({"kind", "key", "law", "replaced_by", "class", "classes", "why"});
   Entry entry;
   entry.range.kind = map.at("kind").text();
-  entry.range.source_class = class_of(scenario, entry.range.kind, map);
+  entry.range.source_class = class_of(scenario, entry.range.kind, map, device);
   entry.off = entry.range.source_class == "none";
   for (const YamlValue& prefix : map.at("replaced_by").list()) entry.replaced_by.push_back(prefix.text());
   Assumption& range = entry.range.range;
@@ -79,8 +85,22 @@ bool is_given(const Scenario& scenario, const std::string& key) {
          });
 }
 
+bool is_half(KernelChoice::Precision precision) {
+  return precision != KernelChoice::Precision::f32 && precision != KernelChoice::Precision::tf32;
+}
+
+/// True if the input of this kind matters to a scenario whose layer times are derived.
+bool matters_to_derived_times(const Scenario& scenario, const Experiment& largest, const std::string& kind) {
+  const YamlNode* trace = find_path(scenario.document, "trace");
+  if (trace == nullptr || trace->text != "derived" || is_given(scenario, "strategy.compute_factor"))
+    return false;
+  return kind == kKernels || is_half(largest.device.choice().precision) == (kind == kHalf);
+}
+
 /// True if the input of this kind matters to the scenario.
 bool matters(const Scenario& scenario, const Experiment& largest, const std::string& kind) {
+  if (kind == kKernels || kind == kSingle || kind == kHalf)
+    return matters_to_derived_times(scenario, largest, kind);
   const Spread spread = spread_of(largest);
   if (largest.plan.devices == 1 && spread.servers == 1) return false;
   if (kind == kBetween) return spread.servers > 1;
@@ -88,11 +108,8 @@ bool matters(const Scenario& scenario, const Experiment& largest, const std::str
   if (kind == kSlowdown) return !is_given(scenario, "strategy.compute_slowdown");
   if (kind == kHost)
     return is_given(scenario, "strategy.host_work") || largest.device.host_operation.value > 0;
-  if (kind == kKernels || kind == kShares) {
-    const YamlNode* trace = find_path(scenario.document, "trace");
-    return trace != nullptr && trace->text == "derived" && !is_given(scenario, "strategy.compute_factor") &&
-           (kind == kKernels || largest.device.kernels_assumed);
-  }
+  if (kind == kDevices)
+    return !is_given(scenario, "noise") && !largest.plan.asynchronous && !largest.device.is_processor();
   if (kind != kSpread) return true;
   const bool swept = std::ranges::any_of(scenario.sweep_keys, [](const std::string& key) {
     return key == "noise" || key.starts_with("noise.");
@@ -110,7 +127,7 @@ std::vector<DefaultRange> default_ranges(const Scenario& scenario, const Experim
   const YamlNode& root = library.tree(YamlValue(name, "uncertainty"), "models/measured");
   std::vector<std::string> kinds{"discrepancy"};
   for (const YamlValue& value : YamlValue(root, "").map({"ranges"}).at("ranges").list()) {
-    const Entry entry = read_entry(value, scenario);
+    const Entry entry = read_entry(value, scenario, largest.device);
     kinds.push_back(entry.range.kind);
     if (!entry.off && !is_replaced(scenario, entry) && matters(scenario, largest, entry.range.kind))
       ranges.push_back(entry.range);

@@ -4,15 +4,9 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
-
-#include "scenarios/experiment/software_stack.hpp"
-#include "scenarios/keys/scenario_keys.hpp"
 
 namespace stepcast {
 namespace {
-
-const std::vector<std::string> kTables{"inside_server", "between_servers", "between_servers_slow_messages"};
 
 std::vector<double> read_numbers(const YamlValue& value, std::size_t count) {
   std::vector<double> numbers;
@@ -25,24 +19,16 @@ std::vector<double> read_numbers(const YamlValue& value, std::size_t count) {
 }  // namespace
 
 Discrepancy read_discrepancy(const YamlValue& value) {
-  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles", "spreads", "measured"});
+  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles", "measured"});
   Discrepancy term;
   for (const YamlValue& one : map.at("probabilities").list()) term.probabilities.push_back(one.number(0, 1));
   const std::size_t count = term.probabilities.size();
   if (count < 2 || !std::is_sorted(term.probabilities.begin(), term.probabilities.end()))
     map.at("probabilities").expected("two or more ascending numbers");
-  const YamlMap quantiles = map.at("quantiles").map(kTables);
-  term.inside_server = read_numbers(quantiles.at("inside_server"), count);
-  term.between_servers = read_numbers(quantiles.at("between_servers"), count);
-  term.between_servers_slow_messages = read_numbers(quantiles.at("between_servers_slow_messages"), count);
-  if (const auto spreads = map.maybe("spreads")) {
-    for (const auto& [name, factor] : spreads->map(framework_names()).entries())
-      term.spreads[name] = factor.number(0.01, 100);
-  }
+  term.quantiles = read_numbers(map.at("quantiles"), count);
   if (const auto given = map.maybe("measured")) {
-    const YamlMap measured = given->map({"drift", "level", "own"});
-    term.measured = {measured.at("drift").number(0, 10), measured.at("level").number(0, 10),
-                     measured.at("own").number(0, 10)};
+    const YamlMap measured = given->map({"level", "own"});
+    term.measured = {measured.at("level").number(0, 10), measured.at("own").number(0, 10)};
   }
   return term;
 }
@@ -63,8 +49,6 @@ Spread spread_of(const Experiment& experiment) {
   spread.servers = std::max(1, static_cast<int>(devices.size()));
   for (const auto& [node, count] : devices)
     spread.devices_of_server = std::max(spread.devices_of_server, count);
-  spread.slow_messages =
-      !platform.message_costs.empty() && platform.message_costs.back().overhead.value >= kSlowMessage.value;
   return spread;
 }
 
@@ -89,20 +73,16 @@ double radical_inverse(unsigned index) {
 
 }  // namespace
 
+// tools/tables/discrepancy.py has the same rule.
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
   const double inside = std::log2(spread.devices_of_server) / 3;
-  const double several = std::log2(spread.servers);
-  const double middle = quantile_at(term.probabilities, term.inside_server, 0.5);
-  const auto own = term.spreads.find(spread.framework);
-  const double factor = own == term.spreads.end() ? 1 : own->second;
-  const auto& between = spread.slow_messages ? term.between_servers_slow_messages : term.between_servers;
+  const double between = spread.servers > 1 ? 0.7 + std::log2(spread.servers) / 10 : 0;
   std::vector<double> errors;
   for (unsigned k = 0; k < kDiscrepancySamples; ++k) {
     const double u = (k + 0.5) / kDiscrepancySamples;
     const double v = radical_inverse(k) + 0.5 / kDiscrepancySamples;
-    const double of_server = quantile_at(term.probabilities, term.inside_server, u);
-    errors.push_back(inside * (middle + factor * (of_server - middle)) +
-                     several * quantile_at(term.probabilities, between, v));
+    errors.push_back(inside * quantile_at(term.probabilities, term.quantiles, u) +
+                     between * quantile_at(term.probabilities, term.quantiles, v));
   }
   return errors;
 }
@@ -117,15 +97,8 @@ struct PointErrors {
 
 PointErrors errors_at(const Scenario& scenario, const Point& point, const Discrepancy& term,
                       Library& library) {
-  const auto values = middle_values(scenario, point);
-  const Experiment experiment = build_experiment(scenario.document, values, library);
-  Spread spread = spread_of(experiment);
-  spread.framework = scenario.framework;
-  if (spread.framework.empty()) {
-    const auto stack = software_stack_of(document_with(scenario.document, values, library), library);
-    if (stack) spread.framework = stack->framework;
-  }
-  return {experiment.plan.devices, log_errors(term, spread)};
+  const Experiment experiment = build_experiment(scenario.document, middle_values(scenario, point), library);
+  return {experiment.plan.devices, log_errors(term, spread_of(experiment))};
 }
 
 /// The samples of the term at the points of the figures to which the scenario is calibrated.
@@ -200,11 +173,17 @@ StepRelation relation_to_step(const std::string& column) {
 
 namespace {
 
-/// The samples of the term at a point in one draw. They make no step shorter than its own computation, and
-/// let no point scale better than ideally from the point at which its speed-up starts.
-std::vector<double> bounded_errors(const Simulations& all, std::size_t draw, std::size_t point) {
+enum class Samples { all, median };
+constexpr double kMedianError = 0;
+
+/// Errors at a point in one draw: the samples of the term, or its median alone, and what measurements shift
+/// them by. They make no step shorter than its own computation, and let no point scale better than ideally
+/// from the point at which its speed-up starts.
+std::vector<double> bounded_errors(const Simulations& all, std::size_t draw, std::size_t point,
+                                   Samples samples) {
   const std::vector<Row>& rows = all.rows[draw];
-  std::vector<double> errors = all.log_errors[point];
+  std::vector<double> errors =
+      samples == Samples::all ? all.log_errors[point] : std::vector<double>{kMedianError};
   for (double& one : errors) one += all.shifts.empty() ? 0 : all.shifts[draw][point];
   const auto step = rows[point].number("step_seconds"), compute = rows[point].number("compute_seconds");
   if (step && compute && *step > 0 && *compute > 0) {
@@ -215,7 +194,7 @@ std::vector<double> bounded_errors(const Simulations& all, std::size_t draw, std
   const auto efficiency = rows[point].number("efficiency");
   if (base == all.scaling_base.end() || base->second == point || !efficiency || *efficiency <= 0)
     return errors;
-  const auto of_base = bounded_errors(all, draw, base->second);
+  const auto of_base = bounded_errors(all, draw, base->second, samples);
   const double ideal = std::min(0.0, std::log(*efficiency));
   for (std::size_t k = 0; k < errors.size(); ++k) errors[k] = std::max(errors[k], of_base[k] + ideal);
   return errors;
@@ -224,17 +203,17 @@ std::vector<double> bounded_errors(const Simulations& all, std::size_t draw, std
 /// The logarithm of the factor on a column in one draw, by sample; empty if the column does not depend
 /// on the time of a step.
 std::vector<double> log_factors(const Simulations& all, std::size_t draw, std::size_t point,
-                                const std::string& column) {
+                                const std::string& column, Samples samples) {
   const StepRelation relation = relation_to_step(column);
   if (relation == StepRelation::none || all.log_errors.empty()) return {};
-  std::vector<double> factors = bounded_errors(all, draw, point);
+  std::vector<double> factors = bounded_errors(all, draw, point, samples);
   if (relation != StepRelation::time) {
     for (double& one : factors) one = -one;
   }
   if (relation == StepRelation::ratio_of_rates) {
     const auto base = all.scaling_base.find(point);
     if (base == all.scaling_base.end()) return {};
-    const auto errors = bounded_errors(all, draw, base->second);
+    const auto errors = bounded_errors(all, draw, base->second, samples);
     for (std::size_t k = 0; k < factors.size(); ++k) factors[k] += errors[k];
   }
   return factors;
@@ -243,20 +222,34 @@ std::vector<double> log_factors(const Simulations& all, std::size_t draw, std::s
 }  // namespace
 
 bool has_discrepancy(const Simulations& all, std::size_t point, const std::string& column) {
-  return std::ranges::any_of(log_factors(all, 0, point, column), [](double one) { return one != 0; });
+  return std::ranges::any_of(log_factors(all, 0, point, column, Samples::all),
+                             [](double one) { return one != 0; });
 }
 
-std::vector<double> predictive_values(const Simulations& all, std::size_t point, const std::string& column) {
+namespace {
+
+std::vector<double> values_with_errors(const Simulations& all, std::size_t point, const std::string& column,
+                                       Samples samples) {
   if (all.log_errors.empty() || relation_to_step(column) == StepRelation::none)
     return over_draws(all, point, column);
   std::vector<double> values;
   for (std::size_t draw = 0; draw < all.rows.size(); ++draw) {
     const auto value = all.rows[draw][point].number(column);
     if (!value) continue;
-    for (const double factor : log_factors(all, draw, point, column))
+    for (const double factor : log_factors(all, draw, point, column, samples))
       values.push_back(*value * std::exp(factor));
   }
   return values;
+}
+
+}  // namespace
+
+std::vector<double> predictive_values(const Simulations& all, std::size_t point, const std::string& column) {
+  return values_with_errors(all, point, column, Samples::all);
+}
+
+std::vector<double> central_values(const Simulations& all, std::size_t point, const std::string& column) {
+  return values_with_errors(all, point, column, Samples::median);
 }
 
 }  // namespace stepcast

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -10,24 +9,19 @@
 
 namespace stepcast {
 
-/// The error of the model where measurements of other points are known (forecast/posterior.hpp).
+/// The error of the model where measurements of other points are known (forecast/posterior.hpp): standard
+/// deviations of a logarithm.
 struct MeasuredConstants {
-  double drift = 1;  ///< factor on the median of the term
-  double level = 0;  ///< standard deviation of an error that all points have in common, a logarithm
-  double own = 0;    ///< likewise of an error of one point alone
+  double level = 0;  ///< of an error that all points have in common
+  double own = 0;    ///< of an error of one point alone
 };
 
-/// The error of the model itself: the distribution of log(measured step / forecast step), by class of
-/// traffic. Each list has a quantile for each probability. Fitted by tools/documents.py on published
+/// The error of the model itself: the distribution of log(measured step / forecast step) on eight devices of
+/// a server. Its median is 0: a forecast is the simulation's. Fitted by tools/documents.py on published
 /// figures (docs/notes/2026-11-discrepancy.md).
 struct Discrepancy {
   std::vector<double> probabilities;
-  std::vector<double> inside_server;    ///< of a step on eight devices of a server, against one device
-  std::vector<double> between_servers;  ///< in addition, on two servers against one
-  /// Likewise, where a large message between servers has an overhead of kSlowMessage and more.
-  std::vector<double> between_servers_slow_messages;
-  /// By framework: factor on the distance of inside_server from its median. Others have 1.
-  std::map<std::string, double> spreads;
+  std::vector<double> quantiles;  ///< one for each probability
   MeasuredConstants measured = {};
 };
 
@@ -39,25 +33,18 @@ Discrepancy shipped_discrepancy(Library& library);
 
 /// The spread of a point's workers over the machine, which scales the term.
 struct Spread {
-  int devices_of_server = 1;   ///< most devices of the run in one server
-  int servers = 1;             ///< servers (nodes) in use
-  bool slow_messages = false;  ///< see kSlowMessage
-  std::string framework{};     ///< one of framework_names, or empty
+  int devices_of_server = 1;  ///< most devices of the run in one server
+  int servers = 1;            ///< servers (nodes) in use
 };
 
-/// Overhead of a large message between servers that tells sockets of virtual machines (20 us) from verbs (6
-/// us).
-constexpr Seconds kSlowMessage{15e-6};
-
-/// Without the framework, which an experiment does not have.
 Spread spread_of(const Experiment& experiment);
 
 /// Number of samples of the term. All points use the same samples, so that ratios of points are consistent.
 constexpr int kDiscrepancySamples = 256;
 
-/// Samples of log(measured step / forecast step): sample k is the quantile inside a server at u_k, at the
-/// framework's spread, times log2(devices of a server) / 3, plus the quantile between servers at v_k, times
-/// log2(servers). (u_k, v_k) are the points of Hammersley's sequence. All zero for one device.
+/// Samples of log(measured step / forecast step): the quantile at u_k times log2(devices of a server) / 3,
+/// plus, with several servers, the quantile at v_k times 0.7 + log2(servers) / 10. (u_k, v_k) are the points
+/// of Hammersley's sequence. All zero for one device.
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread);
 
 /// The samples of the term at each of these points. The error of a figure that `calibrate:` feeds in is taken
@@ -78,6 +65,10 @@ StepRelation relation_to_step(const std::string& column);
 /// No step becomes shorter than its compute_seconds, and no point scales better than ideally.
 /// Times of whole steps and rates have the term (docs/reference/results.md); other columns are over_draws.
 std::vector<double> predictive_values(const Simulations& all, std::size_t point, const std::string& column);
+
+/// The values of a column at one point, one for each draw, with the median error of the model: 0 unless
+/// measurements say more (posterior.hpp). A point's forecast is their median.
+std::vector<double> central_values(const Simulations& all, std::size_t point, const std::string& column);
 
 /// True if the term changes the column at this point.
 bool has_discrepancy(const Simulations& all, std::size_t point, const std::string& column);

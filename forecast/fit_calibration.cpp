@@ -24,8 +24,7 @@ double simulated(const Scenario& scenario, const CalibrationTarget& feed,
                  const std::vector<Assignment>& values, Library& library) {
   double result = 0;
   run_tasks({[&] {
-              const Row row =
-                  simulate_point(build_experiment(scenario.document, values, library), Doubled::none);
+              const Row row = simulate_point(build_experiment(scenario.document, values, library));
               return to_json_line({}, row);
             }},
             1, [&](std::size_t, const std::string& text) {

@@ -21,13 +21,10 @@
 namespace stepcast {
 namespace {
 
-constexpr std::array kDoubled{Doubled::compute, Doubled::bandwidth, Doubled::latency};
 constexpr std::array kLeftOut{Without::jitter, Without::noise};
 
 /// The journal's text for a simulation's difference to its point.
 std::string variant(const Job& job) {
-  if (job.doubled == Doubled::latency) return "half the latency";
-  if (job.doubled != Doubled::none) return std::string("twice the ") + to_string(job.doubled);
   if (job.without == Without::nothing) return "as it is";
   return job.without == Without::jitter ? "without jitter" : "without noise";
 }
@@ -47,9 +44,8 @@ std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& option
   }
   for (const std::size_t point : options.points) {
     if (!options.what_if || options.failed.contains(point)) continue;
-    for (const Doubled resource : kDoubled) jobs.push_back({point, first, resource});
     for (const Without what : kLeftOut) {
-      if (may_change(scenario, what)) jobs.push_back({point, first, Doubled::none, what});
+      if (may_change(scenario, what)) jobs.push_back({point, first, what});
     }
   }
   // Most sweeps name the largest point last. It comes first here, so that no process idles for long at the
@@ -65,14 +61,12 @@ std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& option
 }
 
 bool is_forecast(const Job& job) {
-  return job.doubled == Doubled::none && job.without == Without::nothing;
+  return job.without == Without::nothing;
 }
 
 void store(Simulations& all, const Job& job, Row row) {
   if (is_forecast(job)) {
     all.rows[job.draw][job.point] = std::move(row);
-  } else if (job.without == Without::nothing) {
-    all.doubled[job.point][job.doubled] = std::move(row);
   } else if (row.number("step_seconds")) {
     all.without[job.point][job.without] = std::move(row);
   }
@@ -80,7 +74,7 @@ void store(Simulations& all, const Job& job, Row row) {
 
 int extra_simulations(const Scenario& scenario) {
   const auto changes = [&](Without what) { return may_change(scenario, what); };
-  return static_cast<int>(kDoubled.size()) + static_cast<int>(std::ranges::count_if(kLeftOut, changes));
+  return static_cast<int>(std::ranges::count_if(kLeftOut, changes));
 }
 
 namespace {
@@ -123,7 +117,6 @@ class Forecaster {
 
   Simulations run() {
     const auto draws = static_cast<std::size_t>(draw_count(scenario_, options_.draws));
-    all_.doubled.resize(scenario_.points.size());
     all_.without.resize(scenario_.points.size());
     for (std::size_t draw = 0; draw < draws; ++draw)
       all_.inputs.push_back(low_discrepancy(draw, scenario_.assumptions.size()));
@@ -240,8 +233,7 @@ class Forecaster {
     return options_.progress ? std::make_unique<TaskProgress>(tasks, what) : nullptr;
   }
 
-  /// Builds the experiment of a job, or takes that of the last job of this process if only resources and
-  /// noise differ.
+  /// Builds the experiment of a job, or takes that of the last job of this process if only noise differs.
   const Experiment& experiment_of(const Job& job) {
     if (!built_ || built_point_ != std::pair(job.point, job.draw)) {
       const auto values = values_of(scenario_, scenario_.points[job.point].values, all_.inputs[job.draw],
@@ -255,10 +247,10 @@ class Forecaster {
 
   std::string simulated(const Job& job) {
     const Experiment& as_it_is = experiment_of(job);
-    if (job.without == Without::nothing) return to_json_line({}, simulate_point(as_it_is, job.doubled));
+    if (job.without == Without::nothing) return to_json_line({}, simulate_point(as_it_is));
     Experiment experiment = as_it_is;
     const bool same = !leave_out(job.without, experiment.noise);
-    return to_json_line({}, same ? Row{} : simulate_point(experiment, job.doubled));
+    return to_json_line({}, same ? Row{} : simulate_point(experiment));
   }
 
   void simulate_all() {
@@ -293,8 +285,8 @@ class Forecaster {
     });
   }
 
-  /// Jobs that one process does in a row. In a sweep of many points they are those that differ in resources
-  /// and noise only, so that their experiment is built once; otherwise each job is alone.
+  /// Jobs that one process does in a row. In a sweep of many points they are those that differ in noise only,
+  /// so that their experiment is built once; otherwise each job is alone.
   std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::size_t>& missing) const {
     constexpr std::size_t kManyJobs = 100;  // for each process
     const bool many = missing.size() >= kManyJobs * static_cast<std::size_t>(options_.processes);
@@ -350,7 +342,6 @@ class Forecaster {
     }
     for (const auto& [point, reason] : all_.failed) {
       for (auto& rows : all_.rows) rows[point] = {};
-      all_.doubled[point].clear();
       all_.without[point].clear();
     }
   }
@@ -361,8 +352,8 @@ class Forecaster {
   Journal known_;  ///< rows of an earlier run or of shards
   JournalWriter journal_;
   std::vector<Job> jobs_;
-  std::size_t simulated_draws_ = 0;  ///< draws that are simulated at the measured points
-  std::size_t first_draw_ = 0;       ///< the draw of jobs with doubled resources and without noise
+  std::size_t simulated_draws_ = 0;                 ///< draws that are simulated at the measured points
+  std::size_t first_draw_ = 0;                      ///< the draw of jobs without noise
   std::map<std::size_t, std::size_t> failed_jobs_;  ///< by point: its first failed job
   std::optional<TaskResult> first_failure_;
   std::size_t first_failed_job_ = 0;

@@ -18,7 +18,7 @@ namespace stepcast {
 struct RunOptions {
   std::vector<std::string> scenarios;
   std::vector<std::string> settings;  ///< overrides of the form KEY=VALUE
-  std::string measured;               ///< CSV file of measurements; empty: none
+  std::vector<std::string> measured;  ///< files of measured runs, see RunFile
   std::string output;                 ///< folder; empty: results/NAME
   int processes = 0;                  ///< 0: one per core
   int draws = 0;                      ///< 0: as many as the scenario needs
@@ -32,7 +32,9 @@ struct RunOptions {
   bool timeline_per_rank = false;  ///< a file per rank instead of one for all
   double least_gain = 1.5;         ///< of a doubling of the workers that is worth it
   bool resume = false, dry_run = false;
-  bool results_only = false;  ///< no plots, and no simulations with doubled resources or without noise
+  std::string decide;         ///< devices and time for a measurement; empty: none is proposed
+  bool no_advice = false;     ///< no simulations of what a user can change
+  bool results_only = false;  ///< no plots, no advice, and no simulations without noise
 };
 
 struct ForecastOptions {
@@ -43,7 +45,7 @@ struct ForecastOptions {
   /// File of finished simulations, one per line; existing ones are not repeated.
   std::filesystem::path journal;
   bool part = false;         ///< the points are a shard's: all of them may fail
-  bool what_if = true;       ///< also simulate with doubled resources and without noise (extra_simulations)
+  bool what_if = true;       ///< also simulate without noise (extra_simulations)
   bool discrepancy = false;  ///< errors of the model itself may explain differences to measurements
   bool progress = false;     ///< show progress on standard error
   /// Called with each point's row of the first draw as soon as the row is known. An exception ends the
@@ -60,11 +62,11 @@ int draw_count(const Scenario& scenario, int asked);
 /// Boost.Random implements it.
 std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions);
 
-/// Number of additional simulations per point that show the effect of doubled resources and of noise.
+/// Number of additional simulations per point that show the effect of noise.
 int extra_simulations(const Scenario& scenario);
 
-/// Simulates every point for every draw. With `what_if` it also simulates every point with each resource
-/// doubled, and without its noise. A point whose simulation fails is noted in `failed`, and the others go on.
+/// Simulates every point for every draw. With `what_if` it also simulates every point
+/// without its noise. A point whose simulation fails is noted in `failed`, and the others go on.
 /// @throws InputError, LimitError, std::runtime_error  the failure of the first point if every point fails
 Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options);
 
@@ -72,12 +74,10 @@ Simulations forecast(const Scenario& scenario, Library& library, const ForecastO
 /// @throws InputError if simulations are missing, with the names of their points
 Simulations collected(const Scenario& scenario, Journal journal, const ForecastOptions& options);
 
-/// One simulation: a point in one draw, or a point in the first draw with a doubled resource or without
-/// noise.
+/// One simulation: a point in one draw, or a point in the first draw without noise.
 struct Job {
   std::size_t point = 0;
   std::size_t draw = 0;
-  Doubled doubled = Doubled::none;
   Without without = Without::nothing;
 };
 
@@ -85,11 +85,11 @@ struct Job {
 std::string name_of(const Scenario& scenario, const Job& job);
 
 /// All points in the first of these draws, so that mistakes in a scenario surface early; with `what_if` then
-/// each point with each resource doubled and without its noise; then all points in all other draws.
+/// each point without its noise; then all points in all other draws.
 std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options,
                          const std::vector<std::size_t>& draws);
 
-/// True if the simulation changes neither resources nor noise.
+/// True if the simulation does not change the noise.
 bool is_forecast(const Job& job);
 
 /// Puts the row of a simulation into the list where it belongs.

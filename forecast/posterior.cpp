@@ -25,12 +25,6 @@ double normal_share(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-/// Sample `k` of a standard normal variable; other streams have another order.
-double normal_sample(unsigned k, std::size_t stream) {
-  const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
-  return normal_quantile((static_cast<double>(mixed) + 0.5) / kDiscrepancySamples);
-}
-
 constexpr std::size_t kLevelStream = 1;
 
 bool is_fed_in(const Scenario& scenario, std::size_t point) {
@@ -66,15 +60,8 @@ double covariance(const std::vector<double>& a, const std::vector<double>& b) {
 struct PriorError {
   std::size_t point = 0;
   bool fed_in = false;
-  std::vector<double> term;  ///< by sample, with its drift
+  std::vector<double> term;  ///< by sample
 };
-
-PriorError prior_error(const Scenario& scenario, std::size_t point, std::vector<double> term,
-                       const MeasuredConstants& constants) {
-  const double moved = (constants.drift - 1) * median_of(term);
-  for (double& one : term) one += moved;
-  return {point, is_fed_in(scenario, point), std::move(term)};
-}
 
 std::vector<double> samples_of(const PriorError& error, const MeasuredConstants& constants) {
   std::vector<double> samples = error.term;
@@ -92,14 +79,13 @@ double covariance(const PriorError& a, const PriorError& b, const MeasuredConsta
 }
 
 /// The prior errors at the points of measurements; without a term, and for parts of a step, they are 0.
-std::vector<PriorError> errors_of_measurements(const Scenario& scenario, Library& library, bool has_term,
-                                               const MeasuredConstants& constants) {
+std::vector<PriorError> errors_of_measurements(const Scenario& scenario, Library& library, bool has_term) {
   const auto points = measured_points(scenario);
   std::vector<std::vector<double>> terms(points.size(), std::vector<double>(kDiscrepancySamples));
   if (has_term) terms = term_errors(scenario, points, library);
   std::vector<PriorError> errors;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    errors.push_back(prior_error(scenario, points[i], std::move(terms[i]), constants));
+    errors.push_back({points[i], is_fed_in(scenario, points[i]), std::move(terms[i])});
     if (has_term && is_of_step(scenario.measurements[i])) continue;
     errors.back().term.assign(kDiscrepancySamples, 0);
     errors.back().fed_in = true;
@@ -158,9 +144,14 @@ ErrorModel model_of(const Scenario& scenario, const std::vector<PriorError>& err
 
 }  // namespace
 
+double normal_sample(unsigned k, std::size_t stream) {
+  const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
+  return normal_quantile((static_cast<double>(mixed) + 0.5) / kDiscrepancySamples);
+}
+
 ErrorModel error_model(const Scenario& scenario, Library& library, bool has_discrepancy) {
   const MeasuredConstants constants = shipped_discrepancy(library).measured;
-  return model_of(scenario, errors_of_measurements(scenario, library, has_discrepancy, constants), constants);
+  return model_of(scenario, errors_of_measurements(scenario, library, has_discrepancy), constants);
 }
 
 std::vector<double> residuals(const Scenario& scenario, const std::vector<Row>& rows) {
@@ -301,13 +292,13 @@ std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorMode
 void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                   Simulations& all) {
   const MeasuredConstants constants = shipped_discrepancy(library).measured;
-  const auto measured = errors_of_measurements(scenario, library, true, constants);
+  const auto measured = errors_of_measurements(scenario, library, true);
   const ErrorModel model = model_of(scenario, measured, constants);
   std::vector<std::vector<double>> missed;
   for (const auto& rows : all.rows) missed.push_back(residuals(scenario, rows));
   all.shifts.assign(all.rows.size(), std::vector<double>(scenario.points.size()));
   for (const std::size_t point : points) {
-    const PriorError prior = prior_error(scenario, point, all.log_errors[point], constants);
+    const PriorError prior{point, is_fed_in(scenario, point), all.log_errors[point]};
     std::vector<double> covariances;
     for (const PriorError& one : measured) covariances.push_back(covariance(prior, one, constants));
     const auto gain = solved(model.factor, covariances);

@@ -12,16 +12,19 @@ namespace stepcast {
 ///
 ///     term + level + own
 ///
-/// with the samples of the discrepancy term, whose median is multiplied by `drift`, a level that all points
-/// have in common, and an error of the point's own; level and own are normal. A point that `calibrate` feeds
+/// with the samples of the discrepancy term, a level that all points have in common, and an error of the
+/// point's own; level and own are normal. A point that `calibrate` feeds
 /// in has only the term, which is 0 there. A measurement is the error of its point and the repeatability of
-/// runs. The three constants were fitted on open published figures (docs/notes/2026-11-measured-points.md).
+/// runs. The two constants were fitted on open published figures (docs/notes/2026-11-measured-points.md).
 struct ErrorModel {
   /// [measurement][sample]: the error at its point with the repeatability.
   std::vector<std::vector<double>> samples;
   std::vector<double> mean;                 ///< [measurement], of the term
   std::vector<std::vector<double>> factor;  ///< Cholesky factor of the covariance of the measurements
 };
+
+/// Sample `k` of kDiscrepancySamples of a standard normal variable; other streams have another order.
+double normal_sample(unsigned k, std::size_t stream);
 
 /// Standard deviation of a measurement without a spread, relative: what equal runs differ by.
 constexpr double kRepeatability = 0.005;

@@ -112,9 +112,13 @@ PublishedRow row_of(const Scenario& scenario, const Published& published, const 
   if (figure.kind == PublishedKind::bound) {
     figure.relation = published.relation == "at_most" ? Relation::at_most : Relation::at_least;
   }
-  if (!below.empty()) values = ratios(std::move(values), below);
+  auto central = central_values(all, point, published.column);
+  if (!below.empty()) {
+    values = ratios(std::move(values), below);
+    central = ratios(std::move(central), central_values(all, over, published.column));
+  }
   const auto interval = forecast_interval(values);
-  forecast.median = interval.median;
+  forecast.median = median_of(central);
   if (values.size() > 1) {
     forecast.low = interval.low;
     forecast.high = interval.high;

@@ -162,7 +162,7 @@ Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>&
   for (const std::size_t point : tried) {
     tasks.push_back([&, point] {
       const auto values = values_of(scenario, scenario.points[point].values, middle, calibrated);
-      simulate_point(build_experiment(scenario.document, values, library), Doubled::none);
+      simulate_point(build_experiment(scenario.document, values, library));
       return std::string();
     });
   }
@@ -190,7 +190,7 @@ SimulationCost simulation_cost(const Experiment& experiment) {
   if (!plan.asynchronous && cheap &&
       std::max(experiment.steps * kSmallBudgetPerStep, kLargeBudgetPerRun) < kNegligibleSeconds)
     return {};
-  const Simulation simulation = simulation_of(experiment, Doubled::none);
+  const Simulation simulation = simulation_of(experiment);
   const Topology topology(experiment.platform);
   const CollectiveSchedules schedules(simulation, topology);
   const PlannedCollectives collectives(schedules, ComputeBudget::small);

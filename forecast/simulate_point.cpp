@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "campaigns/checkpoint_interval.hpp"
+#include "forecast/slowest_device.hpp"
 #include "models/cost/cost.hpp"
+#include "models/work/known_sizes.hpp"
 #include "models/work/model_flops.hpp"
 #include "sim/simulation.hpp"
 #include "sim/workers/step_statistics.hpp"
@@ -56,7 +58,7 @@ StepSeconds mean_step(const std::vector<StepSeconds>& steps) {
 double seconds_with(const Experiment& experiment, const FailedLinks& failed) {
   Platform platform = experiment.platform;
   platform.software = {};
-  Simulation simulation = simulation_of(experiment, Doubled::none);
+  Simulation simulation = simulation_of(experiment);
   simulation.platform = &platform;
   // A factor of 1 on a dead link still tells the rules of fidelity that links differ.
   for (const int link : failed.ids) simulation.bandwidths.multiply(link, failed.share > 0 ? failed.share : 1);
@@ -222,8 +224,10 @@ void set_totals(Row& row, const Experiment& experiment) {
   const double rate = plan.samples_a_step / *row.number("step_seconds");
   row.set("samples_per_second", rate);
   set_token_columns(row, experiment, rate);
-  row.set("memory_bytes", plan.memory.total().value);
-  row.set("fits", plan.fits);
+  if (knows_sizes(experiment.model) || !plan.fits) {  // what is known may be too large alone
+    row.set("memory_bytes", plan.memory.total().value);
+    row.set("fits", plan.fits);
+  }
   if (!plan.fits && !plan.why_not.empty()) row.set("why_not", plan.why_not);
   if (experiment.epoch_samples == 0) return;
   const double epoch = experiment.epoch_samples / rate;
@@ -250,7 +254,7 @@ void remove_rounding_of_compute(Row& row) {
     row.set("compute_seconds", *step);
 }
 
-Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
+Simulation simulation_of(const Experiment& experiment) {
   Simulation simulation;
   simulation.platform = &experiment.platform;
   simulation.bandwidths = experiment.bandwidths;
@@ -260,31 +264,15 @@ Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
   simulation.fidelity = experiment.fidelity;
   simulation.link_sharing = experiment.link_sharing;
   simulation.fold = experiment.fold;
-  if (doubled == Doubled::compute) simulation.compute_factor = 0.5;
-  if (doubled == Doubled::latency) simulation.latency_factor = 0.5;
-  if (doubled == Doubled::bandwidth) simulation.bandwidths.multiply_all(2);
+  simulation.compute_factor = slowest_device_factor(experiment);
   return simulation;
 }
 
-const char* to_string(Doubled resource) {
-  switch (resource) {
-    case Doubled::none:
-      return "nothing";
-    case Doubled::compute:
-      return "compute speed";
-    case Doubled::bandwidth:
-      return "bandwidth";
-    case Doubled::latency:
-      return "latency";
-  }
-  return "";
-}
-
-Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoices* automatic,
-                   StepStatistic statistic) {
+Row simulate_point(const Experiment& experiment, AllReduceChoices* automatic, StepStatistic statistic) {
   const Plan& plan = experiment.plan;
-  SimulationResult result = simulate(simulation_of(experiment, doubled));
+  SimulationResult result = simulate(simulation_of(experiment));
   check_steps(plan, result.steps);
+  attribute_to_slowest(slowest_device_factor(experiment), result.steps);
   if (automatic != nullptr) *automatic = result.automatic;
 
   Row row;
@@ -301,7 +289,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoic
     for (const auto& [column, value] : plan.figures(records, *row.number("step_seconds")))
       row.set(column, value);
   }
-  if (doubled == Doubled::none) set_training_columns(row, experiment);
+  set_training_columns(row, experiment);
   row.set("fidelity", to_text(result.fidelity));
   row.set("folding", to_text(result.folding));
   if (!result.link_sharing.empty()) row.set("link_sharing", result.link_sharing);

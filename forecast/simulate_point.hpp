@@ -20,18 +20,14 @@ void set_campaign_columns(Row& row, const CampaignTimes& times, int points);
 /// with faults.
 void set_training_columns(Row& row, const Experiment& experiment);
 
-/// A resource that is doubled to measure its effect on the step time. Latency is halved instead.
-enum class Doubled { none, compute, bandwidth, latency };
-const char* to_string(Doubled resource);
-
 /// The simulation of an experiment. It refers to the experiment, which must outlive it.
-Simulation simulation_of(const Experiment& experiment, Doubled doubled);
+Simulation simulation_of(const Experiment& experiment);
 
 /// Simulates an experiment in this process and returns its result columns. A process can make one call (see
 /// Engine).
 /// @param automatic  receives the algorithms that `all_reduce: automatic` came to if it is not null
 /// @param statistic  makes step_seconds, its parts and the rate of the simulated steps
-Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoices* automatic = nullptr,
+Row simulate_point(const Experiment& experiment, AllReduceChoices* automatic = nullptr,
                    StepStatistic statistic = StepStatistic::median);
 
 /// Makes `compute_seconds` equal to `step_seconds` if it is longer by rounding alone. Sums of many parts

@@ -17,9 +17,8 @@ struct Simulations {
   /// [draw][calibration]: the column's value with the calibrated input.
   std::vector<std::vector<double>> reached;
   std::vector<std::vector<Row>> rows;  ///< [draw][point]
-  /// [point], with all assumptions in the middle of their ranges.
-  std::vector<std::map<Doubled, Row>> doubled;
-  std::vector<std::map<Without, Row>> without;  ///< [point], likewise; only kinds of noise that the point has
+  /// [point], with all assumptions in the middle of their ranges; only kinds of noise that the point has.
+  std::vector<std::map<Without, Row>> without;
   /// [point][sample]: log(measured step / forecast step), the error of the model itself; empty without the
   /// discrepancy term (forecast/discrepancy.hpp).
   std::vector<std::vector<double>> log_errors;

@@ -96,30 +96,17 @@ bool is_uncertain(const Simulations& all, std::size_t point, const std::string& 
   return all.rows.size() > 1 || has_discrepancy(all, point, column);
 }
 
-double median_rate(const Simulations& all, std::size_t point) {
-  return quantile(predictive_values(all, point, "samples_per_second"), 0.5);
-}
-
 /// Shares of a campaign's devices, which sum to 1.
 bool is_campaign_share(const std::string& column) {
   return column == "device_utilization" || (column.starts_with("idle_") && column.ends_with("_share"));
 }
 
-/// The median of a column with fractional numbers, otherwise the cell of the first draw. Shares are means
-/// over the draws, because means sum to 1 as every draw does and medians do not. Speed-up and efficiency are
-/// those of the median rates, so that they agree with the other columns: the median of their own samples is 1
-/// where most of them are bounded by ideal scaling.
+/// The forecast of a column with fractional numbers, otherwise the cell of the first draw. Shares are means
+/// over the draws, because means sum to 1 as every draw does and medians do not.
 Cell middle(const Simulations& all, std::size_t point, const std::string& column, const Cell& first) {
   if (!std::holds_alternative<double>(first) || !is_uncertain(all, point, column)) return first;
   if (is_campaign_share(column)) return mean(over_draws(all, point, column));
-  const auto base = all.scaling_base.find(point);
-  const bool scaling = column == "speedup" || column == "efficiency";
-  if (!scaling || all.log_errors.empty() || base == all.scaling_base.end())
-    return quantile(predictive_values(all, point, column), 0.5);
-  const auto& rows = all.rows.front();
-  const double speedup =
-      median_rate(all, point) / median_rate(all, base->second) * *rows[base->second].number("workers");
-  return column == "speedup" ? speedup : speedup / *rows[point].number("workers");
+  return median_of(central_values(all, point, column));
 }
 
 void add_intervals(Row& row, const Simulations& all, std::size_t point) {
@@ -129,7 +116,7 @@ void add_intervals(Row& row, const Simulations& all, std::size_t point) {
     row.set(column + "_low", interval.low);
     row.set(column + "_high", interval.high);
   }
-  if (all.log_errors.empty()) return;
+  if (all.shifts.empty()) return;
   const double simulated = quantile(over_draws(all, point, "step_seconds"), 0.5);
   row.set("unmodelled_seconds", *row.number("step_seconds") - simulated);
 }
@@ -160,7 +147,7 @@ void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& of_al
   }
 }
 
-std::string bottleneck(const Row& reported, const Row& simulated, const std::map<Doubled, Row>& doubled) {
+std::string bottleneck(const Row& reported) {
   const std::vector<std::pair<std::string, std::string>> parts{
       {"compute", "compute_seconds"},
       {"communication", "exposed_communication_seconds"},
@@ -172,18 +159,7 @@ std::string bottleneck(const Row& reported, const Row& simulated, const std::map
   });
   double all = reported.number("unmodelled_seconds").value_or(0);
   for (const auto& [name, column] : parts) all += reported.number(column).value_or(0);
-  std::string text = fmt::format("{} ({:.0f} %)", most->first, 100 * *reported.number(most->second) / all);
-  const Row* best = nullptr;
-  Doubled which = Doubled::none;
-  for (const auto& [resource, other] : doubled) {
-    if (best != nullptr && *other.number("step_seconds") >= *best->number("step_seconds")) continue;
-    best = &other;
-    which = resource;
-  }
-  if (best == nullptr) return text;
-  const double gain = *simulated.number("step_seconds") / *best->number("step_seconds") - 1;
-  const char* how = which == Doubled::latency ? "half the" : "twice the";
-  return text + fmt::format("; {} {}: {:+.0f} %", how, to_string(which), 100 * gain);
+  return fmt::format("{} ({:.0f} %)", most->first, 100 * *reported.number(most->second) / all);
 }
 
 namespace {
@@ -223,7 +199,7 @@ Results summarized_results(const Scenario& scenario, const std::vector<std::size
     remove_rounding_of_compute(row);
     add_intervals(row, all, point);
     if (!all.without.empty()) add_noise_losses(row, all.rows.front()[point], all.without[point]);
-    row.set("bottleneck", bottleneck(row, all.rows.front()[point], all.doubled[point]));
+    row.set("bottleneck", bottleneck(row));
     results.rows.push_back(std::move(row));
   }
   return results;

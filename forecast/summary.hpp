@@ -26,11 +26,9 @@ void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& point
 Results summarized_results(const Scenario& scenario, const std::vector<std::size_t>& points,
                            const Simulations& all);
 
-/// Names the largest simulated part of a point's step and the doubled resource that shortens the step most.
-/// @param reported   the point's row of results.csv: the part is a share of its step, discrepancy term
-/// included
-/// @param simulated  the point's row of the first draw, with which the rows in `doubled` are compared
-std::string bottleneck(const Row& reported, const Row& simulated, const std::map<Doubled, Row>& doubled);
+/// Names the largest simulated part of a point's step, as a share of the step with the discrepancy term.
+/// @param reported  the point's row of results.csv
+std::string bottleneck(const Row& reported);
 
 /// Removes published figures whose point is not in the sweep, if `--set` has changed the sweep. @return a
 /// line about each of them

@@ -24,11 +24,13 @@ NodeGraph::NodeGraph(const Platform& platform)
       devices_relay_(platform.node.devices_relay),
       peer_name_(platform.device_name.starts_with("mi")    ? "xgmi"
                  : platform.device_name.starts_with("max") ? "xelink"
-                                                           : "nvlink") {
+                                                           : "nvlink"),
+      staged_(!platform.node.peer_access) {
   add_vertices(platform);
   add_host_tree(platform);
   add_peers(platform);
   add_network(platform);
+  add_staging(platform);
   if (platform.storage.kind == Storage::Kind::local) {
     connect(disk(), first_socket_, {platform.storage.bandwidth, platform.storage.latency});
   }
@@ -96,6 +98,12 @@ void NodeGraph::add_network(const Platform& platform) {
   }
 }
 
+/// All copies through host memory share one link from the memory to itself.
+void NodeGraph::add_staging(const Platform& platform) {
+  staging_link_ = link_count();
+  if (staged_) connect(host(), host(), {platform.node.staging, Seconds{0}});
+}
+
 void NodeGraph::connect(int a, int b, Link link, bool half_duplex) {
   links_.insert(links_.end(), {link, link});
   half_duplex_.insert(half_duplex_.end(), 2, half_duplex ? 1 : 0);
@@ -103,16 +111,38 @@ void NodeGraph::connect(int a, int b, Link link, bool half_duplex) {
 }
 
 void NodeGraph::find_routes() {
+  std::vector<std::vector<int>> from_socket;
+  for (int s = 0; staged_ && s < sockets_; ++s) from_socket.push_back(cheapest_entries(first_socket_ + s));
   for (int from = 0; from < terminals_; ++from) {
     const std::vector<int> entry = cheapest_entries(from);
     for (int to = 0; to < terminals_; ++to) {
-      const auto start = static_cast<std::ptrdiff_t>(route_links_.size());
-      route_start_.push_back(static_cast<int>(start));
-      for (int at = to; at != from; at = ends_[entry[at]].first) route_links_.push_back(shared_id(entry[at]));
-      std::reverse(route_links_.begin() + start, route_links_.end());
+      route_start_.push_back(static_cast<int>(route_links_.size()));
+      if (!staged_ || from >= devices_ || to >= devices_ || !over_host(from, to, entry)) {
+        append_path(from, to, entry);
+        continue;
+      }
+      const int socket = socket_of(from, devices_);
+      append_path(from, socket, entry);
+      route_links_.push_back(staging_link_);
+      append_path(socket, to, from_socket[static_cast<std::size_t>(socket - first_socket_)]);
     }
   }
   route_start_.push_back(static_cast<int>(route_links_.size()));
+}
+
+/// Appends the links of the path to `to`. @param entry  cheapest_entries(from)
+void NodeGraph::append_path(int from, int to, const std::vector<int>& entry) {
+  const auto start = static_cast<std::ptrdiff_t>(route_links_.size());
+  for (int at = to; at != from; at = ends_[entry[at]].first) route_links_.push_back(shared_id(entry[at]));
+  std::reverse(route_links_.begin() + start, route_links_.end());
+}
+
+/// Whether the path leads over a socket or a PCIe switch.
+bool NodeGraph::over_host(int from, int to, const std::vector<int>& entry) const {
+  for (int at = to; at != from; at = ends_[entry[at]].first) {
+    if (at >= first_socket_ && at < peer_switch_) return true;
+  }
+  return false;
 }
 
 /// Dijkstra's shortest paths from vertex `from`. Returns, for each vertex, the last link of its best path.

@@ -13,7 +13,9 @@ namespace stepcast {
 ///
 /// The first vertices are the terminals: devices, host memory, NICs (the vertex of a NIC is the far end of
 /// its cable), the local disk. A route takes the path on which 1 MiB, sent hop by hop, arrives first. Only
-/// switches and sockets forward traffic, and devices if the node description allows it.
+/// switches and sockets forward traffic, and devices if the node description allows it. Without peer access,
+/// a path between devices that leads over the host goes up to the socket of the first, whose memory holds a
+/// buffer, and crosses a link that all such copies share.
 class NodeGraph {
  public:
   explicit NodeGraph(const Platform& platform);
@@ -44,15 +46,20 @@ class NodeGraph {
   void add_host_tree(const Platform& platform);
   void add_peers(const Platform& platform);
   void add_network(const Platform& platform);
+  void add_staging(const Platform& platform);
   void connect(int a, int b, Link link, bool half_duplex = false);
   void find_routes();
   std::vector<int> cheapest_entries(int from) const;
+  void append_path(int from, int to, const std::vector<int>& entry);
+  bool over_host(int from, int to, const std::vector<int>& entry) const;
   int socket_of(int index, int count) const { return first_socket_ + index * sockets_ / count; }
 
   int devices_, ports_, sockets_, terminals_ = 0;
   bool devices_relay_;
   std::string peer_name_;  ///< of links between devices
   int first_socket_ = 0, first_switch_ = 0, peer_switch_ = 0, striping_hub_ = 0;
+  bool staged_;           ///< copies between devices without peer access pass through host memory
+  int staging_link_ = 0;  ///< which all of them share
   std::vector<std::string> names_;
   std::vector<Link> links_;
   std::vector<char> half_duplex_;  ///< by link: routes use the first direction for both

@@ -79,8 +79,23 @@ void read_peers(const YamlMap& map, int devices, NodeShape& node) {
   }
 }
 
+/// Rate of all copies of a node through host memory: what tf_cnn_benchmarks loses on two to eight GeForce RTX
+/// 3090 (VGG-16 and ResNet-50 in fp16, server-gear.com) fits 12 GB/s, which is the middle of the default
+/// range of links inside a server, 0.67 to 1.05 times this value. Nothing that was measured on other servers
+/// is known.
+constexpr BytesPerSecond kStaging{14e9};
+
+void read_peer_access(const YamlMap& map, const std::string& device, NodeShape& node) {
+  const auto given = map.maybe("peer_access");
+  node.peer_access = given ? given->boolean() : has_peer_access(device);
+  const bool rate = map.has("staging");
+  if (rate && node.peer_access)
+    map.at("staging").refuse("only valid with peer_access: false, because other copies are not staged");
+  if (!node.peer_access) node.staging = rate ? sourced(map, "staging", "").bytes_per_second() : kStaging;
+}
+
 /// Reads `node:`. @param devices  receives the number of devices of a node
-NodeShape read_node(const YamlValue& value, int& devices) {
+NodeShape read_node(const YamlValue& value, const std::string& device, int& devices) {
   NodeShape node;
   const std::vector<std::string> kinds = {"single", "pcie", "switch", "links"};
   const std::size_t kind = value.any_map().at("kind", "single, pcie, switch or links").one_of(kinds);
@@ -100,6 +115,7 @@ NodeShape read_node(const YamlValue& value, int& devices) {
     node.half_duplex_sockets = duplex->one_of({"full", "half"}) == 1;
   if (node.kind == NodeShape::Kind::nvswitch) node.peer = link_at(map, "peer_link");
   if (node.kind == NodeShape::Kind::links) read_peers(map, devices, node);
+  if (!single) read_peer_access(map, device, node);
   return node;
 }
 
@@ -272,7 +288,7 @@ Platform read_platform(const YamlValue& value) {
   platform.name = map.at("name", "the platform's name").text();
   platform.source = map.at("source", "where the description comes from").text();
   platform.device_name = map.at("device", "a file of models/devices").text();
-  platform.node = read_node(map.at("node", "a mapping"), platform.devices_per_node);
+  platform.node = read_node(map.at("node", "a mapping"), platform.device_name, platform.devices_per_node);
   platform.network = read_network(map.at("network", "a mapping"), platform);
   platform.nodes = read_nodes(map, platform);
   if (map.has("storage")) platform.storage = read_storage(map.at("storage"));

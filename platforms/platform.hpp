@@ -47,9 +47,13 @@ struct NodeShape {
   Link inter_socket;         ///< between every two sockets
   bool half_duplex_sockets = false;  ///< whether both directions of `inter_socket` share its bandwidth
   Link memory;                       ///< socket to host memory
-  Link peer;                         ///< kind links: one NVLink cable; kind nvswitch: the port of a device
-  std::vector<PeerLink> peers;       ///< kind links: pairs of devices
-  bool devices_relay = false;        ///< kind links: whether devices forward traffic of others
+  /// Devices that no link connects read and write each other's memory; otherwise each copy between them is
+  /// written to a buffer in host memory and read from it.
+  bool peer_access = true;
+  BytesPerSecond staging{0};    ///< without peer access: rate of all such copies of a node together
+  Link peer;                    ///< kind links: one NVLink cable; kind nvswitch: the port of a device
+  std::vector<PeerLink> peers;  ///< kind links: pairs of devices
+  bool devices_relay = false;   ///< kind links: whether devices forward traffic of others
 };
 
 /// Level of a fat tree below its top.

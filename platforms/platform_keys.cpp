@@ -73,6 +73,12 @@ const Keys& node_keys() {
          "GPUs without peer access are staged in host memory"},
         link_key("memory", "from a socket to the host's memory"),
         source_key()},
+       only_with("pcie, switch, links",
+                 {{"peer_access", "boolean", "", "`false` for GeForce",
+                   "whether devices without a `peer_link` reach each other's memory; `false`: copies pass "
+                   "through host memory"},
+                  {"staging", "bandwidth", "> 0", "14 GB/s",
+                   "rate of all such copies of a node; only with `peer_access: false`"}}),
        only_with("switch, links",
                  {link_key("peer_link", "`switch`: a device's port at the NVSwitch; `links`: one NVLink")}),
        only_with(kLinks,

@@ -59,13 +59,18 @@ struct Generation {
 
 /// CUDA's compute capabilities (developer.nvidia.com/cuda-gpus).
 constexpr std::array kGenerations{
-    Generation{"k20", 35},      Generation{"k40", 35},      Generation{"k80", 37},
-    Generation{"p100", 60},     Generation{"v100", 70},     Generation{"t4", 75},
-    Generation{"a100", 80},     Generation{"a10", 86},      Generation{"a30", 80},
-    Generation{"a40", 86},      Generation{"rtx-3090", 86}, Generation{"l4", 89},
-    Generation{"rtx-4090", 89}, Generation{"h100", 90},     Generation{"h200", 90},
-    Generation{"gh200", 90},    Generation{"b200", 100},    Generation{"gb200", 100},
-    Generation{"b300", 103},    Generation{"gb300", 103},   Generation{"rtx-5090", 120}};
+    Generation{"k20", 35},      Generation{"k40", 35},         Generation{"k80", 37},
+    Generation{"m40", 52},      Generation{"m60", 52},         Generation{"p40", 61},
+    Generation{"p100", 60},     Generation{"gtx-10", 61},      Generation{"v100", 70},
+    Generation{"t4", 75},       Generation{"rtx-20", 75},      Generation{"a100", 80},
+    Generation{"a10", 86},      Generation{"a30", 80},         Generation{"a40", 86},
+    Generation{"rtx-30", 86},   Generation{"l4", 89},          Generation{"rtx-406", 89},
+    Generation{"rtx-407", 89},  Generation{"rtx-408", 89},     Generation{"rtx-409", 89},
+    Generation{"h100", 90},     Generation{"h200", 90},        Generation{"gh200", 90},
+    Generation{"b200", 100},    Generation{"gb200", 100},      Generation{"b300", 103},
+    Generation{"gb300", 103},   Generation{"rtx-505", 120},    Generation{"rtx-506", 120},
+    Generation{"rtx-507", 120}, Generation{"rtx-508", 120},    Generation{"rtx-509", 120},
+    Generation{"rtx-a", 86},    Generation{"rtx-6000-ada", 89}};
 
 /// RCCL's rules are NCCL's, with the constants of an Ampere GPU: assumed.
 constexpr int kCapabilityOfRccl = 80;
@@ -96,6 +101,13 @@ std::optional<int> compute_capability_of(std::string_view device) {
     if (device.starts_with(one.begin)) return one.compute_capability;
   }
   return std::nullopt;
+}
+
+bool has_peer_access(std::string_view device) {
+  if (const auto slash = device.rfind('/'); slash != std::string_view::npos) device.remove_prefix(slash + 1);
+  // GeForce RTX 2060 to 5090; RTX 4000 to 8000 are professional cards.
+  return !(device.starts_with("rtx-") && device.size() >= 8 && device[6] >= '5' && device[6] <= '9' &&
+           device[7] == '0');
 }
 
 std::string library_text(const Software& software) {

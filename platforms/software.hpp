@@ -36,6 +36,10 @@ struct Software {
 /// GPU of NVIDIA's that is listed.
 std::optional<int> compute_capability_of(std::string_view device);
 
+/// Whether devices of this name read and write each other's memory over PCIe. The driver allows it on no
+/// GeForce RTX: NVIDIA/nccl-tests issue 117 (RTX 2080 Ti), NVIDIA/nccl issues 1127 (3090) and 814 (4090).
+bool has_peer_access(std::string_view device);
+
 /// The library with its version, such as "NCCL 2.8".
 std::string library_text(const Software& software);
 

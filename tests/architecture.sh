@@ -100,7 +100,7 @@ inner_order models network cost/allocator cost work layer_times pytorch_profile 
 inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server mesh' 'sandblaster replay' .
 inner_order platforms . discovery discovery/hwloc
 inner_order scenarios keys reader experiment
-inner_order forecast processes . measured
+inner_order forecast processes . 'measured advice'
 inner_order report 'schema statistics text' results 'plots timeline' page
 inner_order sim '. simgrid' engine network patterns fidelity collectives workers
 inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture

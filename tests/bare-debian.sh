@@ -4,21 +4,12 @@
 # Usage: tests/bare-debian.sh BUILD-FOLDER
 set -eu
 build=$(realpath "$1")
-skip() { echo "skipped: $1"; exit 77; }
-[ "$(id -u)" -eq 0 ] || skip "the root folder of another system needs root"
-command -v debootstrap >/dev/null || skip "no debootstrap: apt-get install debootstrap"
-work=$(mktemp -d)
-trap 'umount "$work/root/proc" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+. "$(dirname "$0")/bare-root.bash"
 cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/deb" >"$work/log" || { cat "$work/log"; exit 1; }
 
-debootstrap --variant=minbase bookworm "$work/root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/log" 2>&1 || {
-  tail -n 5 "$work/log"
-  skip "debootstrap does not work here"
-}
-mount --bind /proc "$work/root/proc" || skip "/proc cannot be mounted"  # the program finds its data by /proc/self/exe
-for file in /etc/resolv.conf /etc/hosts; do cp -L "$file" "$work/root/etc/"; done
+make_root root
 cp "$work"/deb/stepcast_*.deb "$work/root/stepcast.deb"
-bare() { chroot "$work/root" env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
+bare() { inside root "$@"; }
 install() { bare apt-get install -y -qq --no-install-recommends "$@" >"$work/log" 2>&1 || { tail -n 20 "$work/log"; exit 1; }; }
 
 install /stepcast.deb

@@ -357,7 +357,7 @@ refuses 2 'dry/links.jsonl is missing' "${real[@]}" --measured-in dry
 refuses 2 'tiny.yaml/results: cannot write here' run tiny.yaml -o tiny.yaml/results
 
 # Nothing that failed so far, and no dry run, leaves anything behind.
-prints '2 points, 10 simulations' run tiny.yaml --dry-run -o dry
+prints '2 points, 4 simulations' run tiny.yaml --dry-run -o dry
 prints 'of processor time, ' run tiny.yaml --dry-run -o dry
 prints 'does not fit: workers=2: needs ' run tiny.yaml --dry-run -o dry --set 'memory.workspace=1 PB'
 prints '1 points' run tiny.yaml --dry-run -o dry --set sweep=null --set workers=2 --set noise=null

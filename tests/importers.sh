@@ -51,6 +51,22 @@ for family in llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo2 
   passes net.yaml import config.json --sequence 16 -o net.yaml
 done
 
+two='"d_model": 64, "vocab_size": 100, "is_encoder_decoder": true'
+images='"image_size": 32, "patch_size": 4, "num_channels": 3, "num_labels": 10'
+for config in "\"model_type\": \"olmo\", $tiny" \
+  "\"model_type\": \"mamba2\", $tiny, \"num_heads\": 4, \"head_dim\": 32, \"n_groups\": 2, \"state_size\": 8" \
+  "\"model_type\": \"t5\", $two, \"d_kv\": 16, \"d_ff\": 128, \"num_layers\": 2, \"num_heads\": 4, \"feed_forward_proj\": \"gated-gelu\", \"dropout_rate\": 0.1" \
+  "\"model_type\": \"whisper\", $two, \"encoder_layers\": 2, \"decoder_layers\": 2, \"encoder_attention_heads\": 4, \"decoder_attention_heads\": 4, \"encoder_ffn_dim\": 128, \"decoder_ffn_dim\": 128, \"num_mel_bins\": 8, \"max_source_positions\": 20, \"max_target_positions\": 16"; do
+  echo "{$config}" >config.json
+  passes net.yaml import config.json --sequence 16 -o net.yaml
+done
+for config in "\"model_type\": \"dinov2\", $tiny, $images, \"use_swiglu_ffn\": true" \
+  "\"model_type\": \"swin\", $images, \"embed_dim\": 16, \"depths\": [2, 2], \"num_heads\": [2, 4], \"window_size\": 4, \"hidden_dropout_prob\": 0.1" \
+  "\"model_type\": \"convnext\", $images, \"hidden_sizes\": [16, 32], \"depths\": [1, 2]"; do
+  echo "{$config}" >config.json
+  passes net.yaml import config.json -o net.yaml
+done
+
 # A profile of a GPU with shapes, where an addition reads two layers.
 events=
 event() { # CATEGORY NAME START LENGTH THREAD ARGUMENTS

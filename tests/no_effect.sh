@@ -62,6 +62,11 @@ works strategy.recompute true false
 works strategy.host_swap "1 GB/s" "10 GB/s"
 works strategy.host_synchronization "0 s" "1 ms"
 works strategy.step_overhead "0 s" "1 ms"
+works strategy.network_rate "0.1 GB/s" "1 GB/s" workers=16
+idle strategy.network_rate "1 GB/s" "2 GB/s" workers=1
+works strategy.connection_rate "0.1 GB/s" "1 GB/s" workers=16
+idle strategy.connection_rate "1 GB/s" "2 GB/s" workers=1
+idle strategy.network_rate "100 GB/s" "200 GB/s" workers=16
 works strategy.host_operation "0 s" "1 ms"
 idle strategy.host_operation "0 s" "1 ms" platform=ethernet-cpu "set={}"
 idle strategy.host_operation "0 s" "1 ms" trace=small-cnn-b64-cpu

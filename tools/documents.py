@@ -7,7 +7,7 @@ Usage: tools/documents.py                    all tables and pictures, from the f
        tools/documents.py --check SUBJECT PROGRAM   fails if the file is not what the program gives (derived-rule, derived-traces)
 
 SOURCE is a folder of results, the program stepcast (derived-rule, derived-traces), or the output of `stepcast collectives --measured-tables`
-(gpu) or `drawn_cases` (simulator). SUBJECT: discrepancy, measured-points, published, open-figures, real-runs, learning,
+(gpu) or `drawn_cases` (simulator). SUBJECT: discrepancy, absolute-rates, measured-points, published, open-figures, real-runs, learning,
 scorecard, gpu, simulator, derived-rule, derived-traces. The modules in tools/tables/ say what each renews. A page decides
 by its blocks which tables it shows.
 """
@@ -21,7 +21,7 @@ import tempfile
 
 from tables.page import BLOCK, ROOT, filled
 
-SUBJECTS = ("open-figures", "discrepancy", "measured-points", "published", "real-runs", "learning", "scorecard", "gpu",
+SUBJECTS = ("open-figures", "discrepancy", "absolute-rates", "measured-points", "published", "real-runs", "learning", "scorecard", "gpu",
             "simulator", "derived-rule", "derived-traces", "readme")
 
 

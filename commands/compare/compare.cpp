@@ -10,6 +10,7 @@
 #include "commands/validate/validation_report.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
+#include "forecast/measured/training_log.hpp"
 #include "models/layer_times/trace.hpp"
 #include "report/plots/breakdown.hpp"
 #include "report/results/results.hpp"
@@ -193,7 +194,7 @@ bool has(const Results& results, const std::string& column) {
 }
 
 Results read(const std::string& file, const JoinKeys& keys) {
-  Results results = read_csv(read_file(file), file);
+  Results results = read_runs(parse_run_file(file));
   std::vector<std::string> needed = keys.by;
   needed.push_back(keys.column);
   for (const std::string& column : needed) {
@@ -274,10 +275,12 @@ void add_compare(Command app) {
   command.add_option("predicted", options->predicted, "File results.csv of a forecast, or a trace.")
       .required();
   command
-      .add_option(
-          "measured", options->measured,
-          "CSV file of measurements, or a second trace. Several rows of one point are repeats: their median "
-          "and its 95 % interval are compared.")
+      .add_option("measured", options->measured,
+                  "CSV file of measurements, a trainer's log, or a second trace. Several rows of one point, "
+                  "and the steps of a "
+                  "log, are repeats: their median and its 95 % interval are compared. A log that does not "
+                  "say its number of "
+                  "workers has it before its name, such as 8=run.log.")
       .required();
   command.add_option("--column", options->keys.column, "Column to compare; both files have it.")
       .show_default();

@@ -58,7 +58,7 @@ void export_chakra(const ExportOptions& options) {
   check_writable(folder);
   print_losses(scenario, experiment);
   experiment.noise = {};
-  Simulation simulation = simulation_of(experiment, Doubled::none);
+  Simulation simulation = simulation_of(experiment);
   simulation.logs_programs = true;
   const SimulationResult result = simulate(simulation);
   const ChakraFiles files = write_chakra_files(folder, scenario.name, experiment.plan, result.programs);

@@ -33,8 +33,11 @@ void write_network(const std::string& text, const std::filesystem::path& output)
     const YamlNode written = parse_yaml(text, output.string());
     return read_model(YamlValue(written, ""));
   });
-  fmt::print("{}: one sample is one {}, {} parameters, {:.6g} GFLOP forward\nwritten: {}\n", model.name,
-             model.sample, trainable_parameters(model), forward_flops(model).value / 1e9, output.string());
+  const std::int64_t trained = trainable_parameters(model), untrained = all_parameters(model) - trained;
+  fmt::print("{}: one sample is one {}, {} parameters{}, {:.6g} GFLOP forward\nwritten: {}\n", model.name,
+             model.sample, trained,
+             untrained > 0 ? fmt::format(" and {} that are not trained", untrained) : "",
+             forward_flops(model).value / 1e9, output.string());
 }
 
 }  // namespace

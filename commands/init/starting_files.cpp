@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 
@@ -59,11 +60,30 @@ std::string peers_text(int devices) {
   return "  peers: [" + text + "]  # [0, 1, 2] has two such links between 0 and 1\n";
 }
 
+int pcie_generation(const std::string& device) {
+  const int capability = compute_capability_of(device).value_or(80);
+  return capability >= 90 ? 5 : capability >= 80 ? 4 : 3;
+}
+
+/// The link between sockets, with what NCCL counts for the processors of such servers (src/graph/topo.h):
+/// 8 GB/s for QPI (2.5.6), 16 for AMD's, 22 from Sapphire Rapids on; and copies without peer access.
+std::string between_sockets_text(const PlatformStart& start, bool nvlinks, const char* assumed) {
+  constexpr std::array kRates{8, 16, 22};  // GB/s
+  std::string text =
+      fmt::format("  inter_socket_link: {{bandwidth: {} GB/s, latency: 0.3 us, source: \"{}\"}}\n",
+                  kRates.at(static_cast<std::size_t>(pcie_generation(start.device) - 3)), assumed);
+  if (!nvlinks) text += "  inter_socket_duplex: half  # copies between GPUs without peer access\n";
+  if (!has_peer_access(start.device))
+    text +=
+        "  peer_access: false  # the driver allows none; the copies pass through host memory\n"
+        "  # staging: 14 GB/s  # all such copies of a node; nccl-tests: bus bandwidth x devices / 0.93\n";
+  return text;
+}
+
 /// The link of a device to its socket. Servers with V100 and older have PCIe 3.0 (12 GB/s as NCCL counts it),
 /// those with A100 4.0, and those with H100 and newer 5.0; each generation is twice as fast.
 std::string device_link_text(const PlatformStart& start, const char* assumed) {
-  const int capability = compute_capability_of(start.device).value_or(80);
-  const int generation = capability >= 90 ? 5 : capability >= 80 ? 4 : 3;
+  const int generation = pcie_generation(start.device);
   return fmt::format(
       "  device_link: {{bandwidth: {} GB/s, latency: 0.5 us, source: \"PCIe {}.0 x16, {}\"}}\n",
       12 << (generation - 3), generation, assumed);
@@ -84,10 +104,7 @@ std::string node_text(const PlatformStart& start, const char* assumed) {
                          : "pcie",
       start.devices, start.devices > 1 ? 2 : 1);
   text += device_link_text(start, assumed);
-  if (start.devices > 1)
-    text += fmt::format(
-        "  inter_socket_link: {{bandwidth: 16 GB/s, latency: 0.3 us, source: \"{}\"}}\n{}", assumed,
-        nvswitch || pairs ? "" : "  inter_socket_duplex: half  # copies between GPUs without peer access\n");
+  if (start.devices > 1) text += between_sockets_text(start, nvswitch || pairs, assumed);
   text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", assumed);
   if ((nvswitch || pairs) && start.devices > 1)
     text += fmt::format(

@@ -120,7 +120,7 @@ SimulatedLearning simulate_learning(const Experiment& experiment, std::int64_t b
   const auto backend = make_onednn_backend();
   LearningRanks shared{experiment.plan, {}, {}, {}};
   std::vector<std::unique_ptr<LearningMemory>> ranks;
-  Simulation simulation = simulation_of(experiment, Doubled::none);
+  Simulation simulation = simulation_of(experiment);
   simulation.fold = Folding::never;
   for (const RankId rank : first_ranks(static_cast<int>(experiment.plan.endpoints.size()))) {
     ranks.push_back(std::make_unique<LearningMemory>(

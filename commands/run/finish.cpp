@@ -9,8 +9,10 @@
 #include "commands/run/choices.hpp"
 #include "core/error.hpp"
 #include "core/os/process.hpp"
+#include "forecast/advice/advice.hpp"
 #include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
+#include "forecast/measured/measured_lines.hpp"
 #include "forecast/posterior.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
@@ -120,6 +122,26 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   return outputs;
 }
 
+void add_advice(const FinishedRun& run, Library& library, const Simulations& all, Outputs& outputs) {
+  const Scenario& scenario = run.prepared.scenario;
+  const auto found =
+      advised(scenario, simulated_points(all_points(scenario), all), all, library, run.processes);
+  if (!found) return;
+  outputs.change = advice_sentence(scenario, *found);
+  outputs.advice = advice_lines(scenario, *found);
+  outputs.advised = advice_results(scenario, *found);
+}
+
+/// For the fitting point with most workers.
+std::vector<std::string> measure_next(const FinishedRun& run, Library& library, const Simulations& all) {
+  const Scenario& scenario = run.prepared.scenario;
+  const auto points = simulated_points(all_points(scenario), all);
+  const auto target = largest_point(points, all);
+  if (!target || all.rows.size() < 2) return {"Measure next: nothing narrows the interval of one draw."};
+  const auto next = next_measurements(scenario, points, *target, run.budget, all, library);
+  return next_measurement_lines(scenario, *target, next, all);
+}
+
 std::vector<std::string> fidelities_of(const Results& results) {
   std::set<std::string> fidelities;
   for (const Row& row : results.rows) {
@@ -153,7 +175,13 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
     add_discrepancy(scenario, simulated_points(points, all), library, all);
     if (!scenario.measurements.empty()) learn_errors(scenario, simulated_points(points, all), library, all);
   }
-  const Outputs outputs = outputs_of(scenario, points, all, run.least_gain);
+  Outputs outputs = outputs_of(scenario, points, all, run.least_gain);
+  if (run.advice) add_advice(run, library, all, outputs);
+  outputs.measured = measured_lines(scenario, all);
+  if (run.budget.devices > 0) {
+    const auto next = measure_next(run, library, all);
+    outputs.measured.insert(outputs.measured.end(), next.begin(), next.end());
+  }
   run.manifest.fidelities = fidelities_of(outputs.results);
   DrawnPlots drawn = write_outputs(run.folder, outputs, run.manifest, run.plots);
   drawn.missing.attempt(run.folder, "report.html", [&](const std::filesystem::path&) {
@@ -162,6 +190,7 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   SignalGuard::stop_if_interrupted();
   print_outputs(outputs, all, scenario, run.checked.largest);
   add_json_rows("results", outputs.results);
+  add_json_rows("advice", outputs.advised);
   add_json_rows("published", to_results(scenario.name, outputs.published));
   add_json_rows("sensitivity", sensitivity_results(scenario.name, outputs.sensitive_point,
                                                    outputs.sensitive_column, outputs.sensitivity));

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "forecast/forecast.hpp"
+#include "forecast/measured/next_measurement.hpp"
 #include "forecast/summary.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/manifest.hpp"
@@ -39,6 +40,10 @@ struct Outputs {
   std::string sensitive_point, sensitive_column;  ///< the figure whose sensitivity is given
   std::vector<std::string> unmoving;              ///< assumptions that move nothing
   std::string worthy;                             ///< how many workers are worth it, a sentence; may be empty
+  std::string change;                             ///< what to change first, a sentence; empty without advice
+  std::vector<std::string> advice;                ///< lines with the changes that help most
+  std::vector<std::string> measured;              ///< lines with measurements and what to measure next
+  Results advised;                                ///< the same for `--json`
 };
 
 /// Writes results.csv, results.jsonl and manifest.json; published.csv and sensitivity.csv if they have rows;
@@ -104,6 +109,9 @@ struct FinishedRun {
   std::vector<std::string> settings;  ///< `--set`
   bool plots = true;
   double least_gain = 1.5;  ///< of a doubling of the workers that is worth it
+  bool advice = true;       ///< also simulate what a user can change
+  int processes = 1;        ///< for these simulations
+  MeasuringBudget budget = {};
 };
 
 /// Published figures and missing files, which the caller reports after a finished run.

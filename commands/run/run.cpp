@@ -55,8 +55,8 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
           "file");
     scenarios.push_back(read_scenario(file, settings));
     Scenario& read = scenarios.back();
-    if (!options.measured.empty()) {
-      const auto measured = read_measurements(options.measured, read);
+    for (const std::string& runs : options.measured) {
+      const auto measured = read_measurements(parse_run_file(runs), read);
       read.measurements.insert(read.measurements.end(), measured.begin(), measured.end());
     }
     read = with_measured_points(std::move(read));
@@ -146,6 +146,20 @@ std::vector<Assignment> timeline_values(const Scenario& scenario, const RunOptio
   return values_of(scenario, scenario.points[point].values, all.inputs.front(), all.calibrated.front());
 }
 
+FinishedRun whole_run(const CheckedRun& run, const Manifest& manifest, const std::filesystem::path& folder,
+                      const RunOptions& options) {
+  return {.prepared = run.prepared,
+          .checked = run.checked,
+          .manifest = manifest,
+          .folder = folder,
+          .settings = options.settings,
+          .plots = !options.results_only,
+          .least_gain = options.least_gain,
+          .advice = !options.results_only && !options.no_advice,
+          .processes = options.processes,
+          .budget = parse_measuring_budget(options.decide)};
+}
+
 /// Simulates a scenario, writes its files and prints its tables, and adds to `done`.
 void run_scenario(const Scenario& given, const RunOptions& options, Done& done) {
   const bool part = !options.shard_text.empty();
@@ -181,8 +195,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   if (part) {
     end_shard(scenario, all, run.points.size(), options);
   } else {
-    const FinishedRun whole{run.prepared,     run.checked,           manifest,          folder,
-                            options.settings, !options.results_only, options.least_gain};
+    const FinishedRun whole = whole_run(run, manifest, folder, options);
     const FinishedOutputs finished =
         resumable(kept_in(wanted.journal), [&] { return finish_run(whole, library, std::move(all)); });
     done.published.insert(done.published.end(), finished.published.begin(), finished.published.end());
@@ -202,6 +215,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
 void run(const RunOptions& options) {
   const SignalGuard guard;  // also outside of simulations, a signal must end with a message and its exit code
   Done done;
+  parse_measuring_budget(options.decide);
   for (Scenario& scenario : read_scenarios(options)) {
     for (const std::string& line : leave_out_lost_figures(scenario)) fmt::print("{}\n", line);
     run_scenario(scenario, options, done);
@@ -238,10 +252,20 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
       .range(1.0, 2.0);
   const Option measured =
       command
-          .add_option("--measured", options.measured,
-                      "Learn from the measured runs of this CSV file, whose columns are as in results.csv. "
-                      "With --shard or --slurm, put them into the scenario (key measured).")
-          .type_name("RUNS.csv");
+          .add_option(
+              "--measured", options.measured,
+              "Learn from measured runs: a CSV file with columns as in results.csv, or a trainer's log, with "
+              "the number of workers before it if it does not say it, such as 8=run.log. The option can be "
+              "given several times. With --shard or --slurm, put them into the scenario (key measured).")
+          .type_name("RUNS")
+          .one_value();
+  const Option decide =
+      command
+          .add_option(
+              "--decide", options.decide,
+              "Say which run on at most this many devices, and in this time, would narrow the interval of "
+              "the point with most workers most. It uses the draws at hand and simulates nothing.")
+          .type_name("DEVICES[,TIME]");
   const Option shard =
       command
           .add_option(
@@ -249,7 +273,8 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
               "Simulate only part i of N of the points, counted from 0, such as 0/4; the command merge "
               "puts the parts together. Default: all points.")
           .type_name("i/N")
-          .excludes(measured);
+          .excludes(measured)
+          .excludes(decide);
   command
       .add_option(
           "--slurm", options.slurm,
@@ -258,7 +283,8 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
       .type_name("N")
       .range(1, 100000)
       .excludes(shard)
-      .excludes(measured);
+      .excludes(measured)
+      .excludes(decide);
   add_memory_limit(command, options.memory_limit, "Refuse to start");
   add_time_limit(command, options.time_limit, "Refuse to start if the simulations of the largest point");
 }
@@ -284,10 +310,9 @@ void add_run_flags(const Command& command, RunOptions& options) {
       "--resume", options.resume,
       "Continue an interrupted run. Its finished simulations are used if the inputs and settings "
       "are the same.");
-  command.add_flag(
-      "--results-only", options.results_only,
-      "Draw no plots, and skip the simulations with doubled resources and without noise. Without "
-      "assumptions the run then takes about a quarter of the time.");
+  command.add_flag("--results-only", options.results_only,
+                   "Draw no plots, and skip the simulations without noise and of what a user can change.");
+  add_no_advice(command, options.no_advice);
   command.add_flag(
       "--dry-run", options.dry_run,
       "Print the number of simulations, the memory and time that they need, and the points that do not fit. "

@@ -6,12 +6,13 @@
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
 #include "commands/run/choices.hpp"
+#include "commands/run/doubts.hpp"
 #include "commands/run/finish.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
-#include "forecast/measured/measured_lines.hpp"
+#include "forecast/measured/training_log.hpp"
 #include "report/page/page.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/manifest.hpp"
@@ -57,7 +58,10 @@ std::filesystem::path journal_of(const std::filesystem::path& folder, const Mani
                                  const RunOptions& options) {
   std::vector<std::string> texts = options.settings;
   texts.push_back(std::to_string(options.draws));
-  if (!options.measured.empty()) texts.push_back(read_file(options.measured));
+  for (const std::string& runs : options.measured) {
+    texts.push_back(parse_run_file(runs).workers);
+    texts.push_back(read_file(parse_run_file(runs).file));
+  }
   const auto journal = folder / "simulations.jsonl";
   const auto fingerprint_file = folder / "simulations.sha256";
   const std::string fingerprint = fingerprint_of(manifest.inputs, texts);
@@ -114,6 +118,18 @@ DrawnPlots write_outputs(const std::filesystem::path& folder, const Outputs& out
   return drawn;
 }
 
+namespace {
+
+/// Empty where no interval is taken apart.
+std::vector<std::string> doubts_of(const Outputs& outputs) {
+  const std::string column =
+      outputs.sensitive_column == "step_seconds" ? "the step time" : outputs.sensitive_column;
+  const std::string doubt = doubt_sentence(outputs.sensitivity, column + " at " + outputs.sensitive_point);
+  return doubt.empty() ? std::vector<std::string>{} : std::vector{doubt};
+}
+
+}  // namespace
+
 void write_page(const std::filesystem::path& folder, const Outputs& outputs, const Manifest& manifest,
                 const Scenario& scenario, const std::vector<std::string>& settings) {
   Page page;
@@ -129,6 +145,10 @@ void write_page(const std::filesystem::path& folder, const Outputs& outputs, con
     page.scenario_text += fmt::format("\n# defaults: {}\n", file.string()) + read_file(file);
   for (const Assumption& one : scenario.assumptions)
     page.assumptions.push_back({one.key, range_text(one), one.why});
+  page.change = outputs.change;
+  page.advice = outputs.advice;
+  page.doubts = doubts_of(outputs);
+  page.measured = outputs.measured;
   write_atomically(folder / "report.html", to_html(page));
 }
 
@@ -154,15 +174,8 @@ void print_assumptions(const Outputs& outputs, const Simulations& all, const Sce
       fmt::print("  the expected figure is not reached in {} of {} draws of the assumptions\n", missed,
                  all.reached.size());
   }
-  for (const std::string& line : measured_lines(scenario, all)) fmt::print("{}\n", line);
   for (const std::string& key : outputs.unmoving)
     fmt::print("note: assumed {}: its range moves the step time at no point\n", key);
-  if (outputs.sensitivity.empty()) return;
-  fmt::print("{} at {}: share of the variance that each assumption explains\n",
-             outputs.sensitive_column == "step_seconds" ? "step time" : outputs.sensitive_column,
-             outputs.sensitive_point);
-  for (const Sensitivity& one : outputs.sensitivity)
-    fmt::print("  {:5.1f} %  {}\n", 100 * one.share, one.name);
 }
 
 /// Prints the points that do not fit into memory and those that failed, with the reason.
@@ -214,21 +227,25 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
                    const Experiment& largest) {
   Results shown = outputs.results;
   std::erase_if(shown.rows, [](const Row& row) { return !row.text("failed").empty(); });
-  fmt::print("{}: {} on {}\n{}", scenario.name, largest.model.name, largest.platform.name,
+  fmt::print("{}: {} on {}\n{} {}\n\n{}", scenario.name, largest.model.name, largest.platform.name,
+             answer_of(shown, scenario.sweep_keys), outputs.change,
              to_string(results_table(shown, leading_columns(scenario)), terminal_width()));
-  if (const std::string note = interval_note(shown); !note.empty()) fmt::print("{}\n", note);
+  if (const std::string note = interval_note(shown, !all.log_errors.empty()); !note.empty())
+    fmt::print("{}\n", note);
   const Table own = own_columns_table(shown, leading_columns(scenario));
   if (!own.columns.empty()) fmt::print("\n{}", to_string(own, terminal_width()));
   print_misfits(outputs.results);
+  const auto print = [](const std::string& line) { fmt::print("{}\n", line); };
+  std::ranges::for_each(equal_choices(shown), print);
+  if (!outputs.worthy.empty()) print(outputs.worthy);
+  std::ranges::for_each(outputs.advice, print);
+  std::ranges::for_each(doubts_of(outputs), print);
+  std::ranges::for_each(outputs.measured, print);
   print_assumptions(outputs, all, scenario);
   print_flags(largest);
   if (largest.campaign)
     fmt::print("note: campaign: the durations of trainings are drawn, and nothing is trained{}\n",
                largest.learning ? "; stepcast learn trains the points of this scenario" : "");
-  const Answer answer = answer_of(shown, scenario.sweep_keys);
-  fmt::print("\n{}\n{}\n", answer.scaling, answer.change);
-  for (const std::string& line : equal_choices(shown)) fmt::print("{}\n", line);
-  if (!outputs.worthy.empty()) fmt::print("{}\n", outputs.worthy);
   print_rough_points(shown);
 }
 

@@ -74,6 +74,7 @@ namespace {
 struct MergeOptions {
   std::vector<std::string> folders;
   std::string output, scenario;
+  bool no_advice = false;
 };
 
 std::vector<ShardRun> read_shards(const std::vector<std::string>& folders) {
@@ -127,7 +128,14 @@ void merge(const MergeOptions& options) {
   check_writable(folder);
   const FolderLock lock(folder);
   const std::size_t failed = all.failed.size();
-  const FinishedRun run{prepared, checked, std::move(manifest), folder, first.settings, !first.results_only};
+  const FinishedRun run{.prepared = prepared,
+                        .checked = checked,
+                        .manifest = std::move(manifest),
+                        .folder = folder,
+                        .settings = first.settings,
+                        .plots = !first.results_only,
+                        .advice = !first.results_only && !options.no_advice,
+                        .processes = jobs_or_cores(0)};
   const FinishedOutputs finished = finish_run(run, library, std::move(all));
   print_published(finished.published);
   finished.missing.report(folder, "free some space and merge again");
@@ -149,6 +157,7 @@ void add_merge(Command app) {
       .add_option("--scenario", options->scenario,
                   "The scenario's file, if it is not where the shards found it.")
       .type_name("FILE");
+  add_no_advice(command, options->no_advice);
   command.callback([options] { merge(*options); }, Command::Json::yes);
   command.footer(
       "Example: stepcast run scenarios/quickstart.yaml --shard 0/2 -o /tmp/part0\n"
@@ -212,6 +221,7 @@ SlurmRun slurm_run(const Scenario& scenario, const RunOptions& options, const fs
   if (!options.time_limit.empty())
     run.options.insert(run.options.end(), {"--time-limit", options.time_limit});
   if (options.results_only) run.options.push_back("--results-only");
+  run.advice = !options.no_advice;
   return run;
 }
 
@@ -229,8 +239,9 @@ std::string array_script(const SlurmRun& run) {
 
 std::string merge_script(const SlurmRun& run) {
   return begun(run, run.name + "-merge", "merge-%j.log", 1, "") +
-         fmt::format("exec {} merge {}/{{0..{}}} -o {}\n", quoted(run.program.string()),
-                     quoted((run.folder / "parts").string()), run.tasks - 1, quoted(run.folder.string()));
+         fmt::format("exec {} merge {}/{{0..{}}} -o {}{}\n", quoted(run.program.string()),
+                     quoted((run.folder / "parts").string()), run.tasks - 1, quoted(run.folder.string()),
+                     run.advice ? "" : " --no-advice");
 }
 
 std::string submit_script() {

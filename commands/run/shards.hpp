@@ -29,7 +29,8 @@ struct SlurmRun {
   std::filesystem::path folder = {};      ///< absolute path of the results
   std::vector<std::string> options = {};  ///< of `run`, for every part
   int tasks = 1;
-  int processes = 1;  ///< cores of each task
+  int processes = 1;   ///< cores of each task
+  bool advice = true;  ///< the merge simulates what a user can change
 };
 
 /// The number of tasks: at most `most` and one for each point, and each with at least a minute of work.

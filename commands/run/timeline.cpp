@@ -81,7 +81,7 @@ void write_timeline(const Scenario& scenario, Library& library, const std::vecto
   const Task task = [&] {
     Experiment experiment = build_experiment(scenario.document, values, library);
     if (experiment.plan.endpoints.size() <= kMostUnfolded) experiment.fold = Folding::never;
-    Simulation simulation = simulation_of(experiment, Doubled::none);
+    Simulation simulation = simulation_of(experiment);
     simulation.timeline_ranks = timeline_ranks(experiment.plan, options.timeline_ranks);
     const Timeline timeline = simulate(simulation).timeline;
     try {

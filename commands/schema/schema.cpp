@@ -273,8 +273,9 @@ void add_check(Command app) {
                                              "Report every error of scenarios, platforms, networks, traces, "
                                              "devices and software stacks; exit code 2 if there is one.");
   auto files = std::make_shared<std::vector<std::string>>();
-  command.add_option("file", *files, "Files to check; - reads standard input.")
+  command.add_option("file", *files, "Files to check, or names in scenarios/; - reads standard input.")
       .required()
+      .transform(scenario_file)
       .type_name("FILE.yaml");
   command.callback([=] { check(*files); }, Command::Json::yes);
   command.footer("Example: stepcast check my-scenario.yaml my-cluster.yaml");

@@ -13,9 +13,11 @@
 #include "commands/search/search_layouts.hpp"
 #include "commands/search/search_scenario.hpp"
 #include "commands/search/search_trials.hpp"
+#include "commands/search/told_apart.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
+#include "forecast/discrepancy.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/plots/search_plot.hpp"
 #include "report/results/results.hpp"
@@ -66,6 +68,25 @@ std::map<std::string, Row> known_rows(const std::filesystem::path& folder, const
 }
 
 using Save = std::function<void(const std::vector<Evaluation>&)>;
+
+/// The settings that may be the best, with the one that the scenario has; those with a column above 0 are
+/// compared.
+void print_equal(const std::vector<Evaluation>& evaluations, const TrialOptions& options,
+                 const Row& as_written, Library& library) {
+  std::vector<std::string> names;
+  std::vector<std::vector<double>> merits;
+  const auto add = [&](const std::string& name, const Row& row) {
+    const double value = merit(row, options);
+    if (value == 0 || !std::isfinite(value) || options.smallest == (value > 0)) return;
+    names.push_back(name);
+    merits.push_back({options.smallest ? -1 / value : value});
+  };
+  add("the unchanged scenario", as_written);
+  for (const Evaluation& one : evaluations) add(one.name, one.row);
+  if (names.size() < 2) return;
+  const double own = shipped_discrepancy(library).measured.own;
+  fmt::print("{}\n", told_apart_line(names, best_probabilities(merits, own)));
+}
 
 void print_best(const Evaluation& best, const TrialOptions& options, const Row& as_written) {
   const double value = *best.row.number(options.column);
@@ -141,6 +162,7 @@ void search(const SearchCommand& command) {
              evaluations.size(), command.method,
              to_string(search_table(searched, evaluations, options, kShownEvaluations), terminal_width()));
   print_best(best, options, as_written);
+  if (!learner) print_equal(evaluations, options, as_written, library);
   if (static_cast<double>(evaluations.size()) < std::min<double>(command.evaluations, point_count(space)))
     fmt::print(
         "{} of {} evaluations: the method proposes no new settings; try another --by, --seed or "

@@ -8,9 +8,11 @@
 
 #include "commands/scenario_options.hpp"
 #include "commands/search/layouts.hpp"
+#include "commands/search/told_apart.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
+#include "forecast/discrepancy.hpp"
 #include "forecast/resource_limits.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/statistics/statistics.hpp"
@@ -144,16 +146,14 @@ class LayoutSearch {
   YamlNode strategy_;
 };
 
-/// For each layout, the share of the draws in which it is the fastest.
-std::vector<double> shares_of_best(const std::vector<TriedLayout>& tried) {
-  std::vector<double> shares(tried.size());
-  const std::size_t draws = tried.front().draws.size();
-  for (std::size_t draw = 0; draw < draws; ++draw) {
-    const auto best = std::ranges::min_element(
-        tried, {}, [draw](const TriedLayout& one) { return step_of(one.draws[draw]); });
-    shares[static_cast<std::size_t>(best - tried.begin())] += 1.0 / static_cast<double>(draws);
+/// For each layout, the probability that it is the fastest.
+std::vector<double> best_of(const std::vector<TriedLayout>& tried, Library& library) {
+  std::vector<std::vector<double>> rates;
+  for (const TriedLayout& one : tried) {
+    rates.emplace_back();
+    for (const Row& row : one.draws) rates.back().push_back(1 / step_of(row));
   }
-  return shares;
+  return best_probabilities(rates, shipped_discrepancy(library).measured.own);
 }
 
 std::vector<std::string> layout_cells(const Layout& layout) {
@@ -171,8 +171,7 @@ Table layout_table(const std::vector<TriedLayout>& ranked, const std::vector<dou
   table.columns = {{"pipeline"},    {"tensor"},      {"data"},      {"ZeRO"},
                    {"micro batch"}, {"recompute"},   {"step", "s"}, {"tokens/s a device"},
                    {"MFU", "%"},    {"memory", "GB"}};
-  const bool several = ranked.front().draws.size() > 1;
-  if (several) table.columns.push_back({"best in", "% of draws"});
+  table.columns.push_back({"best with", "%"});
   for (std::size_t i = 0; i < std::min(ranked.size(), kShownLayouts); ++i) {
     const Row& row = ranked[i].draws.front();
     std::vector<std::string> cells = layout_cells(ranked[i].layout);
@@ -180,7 +179,7 @@ Table layout_table(const std::vector<TriedLayout>& ranked, const std::vector<dou
     cells.push_back(cell(row, "tokens_per_second_per_device", 1, 0));
     cells.push_back(cell(row, "mfu", 100, 1));
     cells.push_back(cell(row, "memory_bytes", 1e-9, 1));
-    if (several) cells.push_back(fixed(100 * best[i], 0));
+    cells.push_back(fixed(100 * best[i], 0));
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -220,6 +219,9 @@ void print_layouts(const std::vector<TriedLayout>& ranked, const std::vector<dou
         "As the scenario is written, a step takes {:.4g} s; the best layout is {:.2f} times as fast.\n",
         before, before / step_of(ranked.front()));
   fmt::print("These values are simulated without the discrepancy term.\n");
+  std::vector<std::string> names;
+  for (const TriedLayout& one : ranked) names.push_back(to_string(one.layout));
+  fmt::print("{}\n", told_apart_line(names, best));
 }
 
 }  // namespace
@@ -242,7 +244,7 @@ void search_layouts(const SearchCommand& command, const SearchedScenario& search
   const FolderLock lock(folder);
   const std::string csv = to_csv(layout_results(searched, tried));
   write_atomically(folder / "layouts.csv", csv);
-  print_layouts(tried, shares_of_best(tried), SearchSimulator(searched, library, command).as_written(),
+  print_layouts(tried, best_of(tried, library), SearchSimulator(searched, library, command).as_written(),
                 layouts.size());
   add_json_rows("layouts", read_csv(csv, "layouts.csv"));
   fmt::print("written: {}\n", (folder / "layouts.csv").string());

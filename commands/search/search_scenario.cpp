@@ -167,7 +167,7 @@ Row simulated_setting(const SearchedScenario& searched, std::vector<Assignment> 
     const RunSize size = run_size(experiment, 1, 1);
     check_limits(size, limits);
     check_time(experiment, size, limits);
-    return simulate_point(experiment, Doubled::none);
+    return simulate_point(experiment);
   } catch (const InputError& error) {
     return failed_row(error.what());
   } catch (const LimitError& error) {

@@ -102,7 +102,7 @@ void add_start_variants(const PointSimulation& one, std::vector<PointSimulation>
 /// The result of a simulation, followed by the algorithms that it chose for all-reduces.
 std::string simulated(const PointSimulation& one, const std::string& point, StepStatistic statistic) {
   AllReduceChoices automatic;
-  Results results{"prediction", {simulate_point(one.experiment, Doubled::none, &automatic, statistic)}};
+  Results results{"prediction", {simulate_point(one.experiment, &automatic, statistic)}};
   for (Row& row : all_reduce_rows(point, one.experiment.plan, automatic))
     results.rows.push_back(std::move(row));
   return to_json_lines(results);

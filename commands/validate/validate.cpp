@@ -289,6 +289,7 @@ void validate(ValidateOptions& options) {
   const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
   check_quota(options, job.cluster);
   on_gpus ? check_gpu_options(options) : check_cores(options);
+  options.validation.measured = !options.measured_in.empty() && options.validation.forecasts == 1;
   set_program(options, gpu, job);
   const Validation validation = checked_validation(options, on_gpus);
   std::vector<Experiment> points =

@@ -83,8 +83,8 @@ std::vector<std::string> measured_lines(const Scenario& scenario, const Simulati
     lines.push_back(
         fmt::format("measured: {} = {:.4g} at {}; simulated {:.4g}, forecast with the measurements {:.4g} "
                     "[{:.4g} .. {:.4g}]",
-                    one.column, one.value, scenario.points[point].name, simulated, forecast.median,
-                    forecast.low, forecast.high));
+                    one.column, one.value, scenario.points[point].name, simulated,
+                    median_of(central_values(all, point, one.column)), forecast.low, forecast.high));
   }
   if (all.effective_draws > 0) {
     lines.push_back(fmt::format("measured: the draws of the assumptions count as {:.0f} of {}{}",

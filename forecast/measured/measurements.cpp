@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
 #include <memory>
 
 #include "core/error.hpp"
-#include "core/os/files.hpp"
 #include "core/text.hpp"
+#include "forecast/posterior.hpp"
 #include "report/results/results.hpp"
+#include "report/statistics/statistics.hpp"
 
 namespace stepcast {
 namespace {
@@ -44,6 +47,8 @@ std::vector<Measurement> of_row(const Row& row, const Scenario& scenario, const 
   for (const auto& [column, cell] : row.cells) {
     if (belongs_to_point(scenario, column)) common.point.push_back({column, scalar(to_text(cell), file)});
   }
+  const auto named = std::ranges::find(scenario.points, row.text("point"), &Point::name);
+  if (common.point.empty() && named != scenario.points.end()) common.point = named->values;
   common.spread = row.number("spread").value_or(0);
   common.source = row.text("source");
   std::vector<Measurement> measured;
@@ -60,6 +65,36 @@ std::vector<Measurement> of_row(const Row& row, const Scenario& scenario, const 
     measured.back().value = *value;
   }
   return measured;
+}
+
+/// Repeats of a point as one measurement: their median, and as its spread what it differs by from run to run,
+/// 1.25 standard deviations of the repeats over the square root of their number, but at least kRepeatability.
+Measurement median_measurement(const std::vector<Measurement>& repeats) {
+  Measurement one = repeats.front();
+  if (repeats.size() == 1) return one;
+  std::vector<double> values;
+  for (const Measurement& repeat : repeats) values.push_back(repeat.value);
+  const double centre = mean(values);
+  double square = 0;
+  for (const double value : values) square += std::pow(value - centre, 2);
+  const auto count = static_cast<double>(values.size());
+  one.value = median_of(values);
+  const double spread = 1.2533 * std::sqrt(square / (count - 1) / count) / one.value;
+  one.spread = std::max({kRepeatability, one.spread, spread});
+  return one;
+}
+
+std::vector<Measurement> without_repeats(const std::vector<Measurement>& all) {
+  std::vector<std::vector<Measurement>> groups;
+  std::map<std::string, std::size_t> known;  // by point and column
+  for (const Measurement& one : all) {
+    const auto [group, is_new] = known.emplace(point_name(one.point) + " " + one.column, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[group->second].push_back(one);
+  }
+  std::vector<Measurement> single;
+  for (const auto& group : groups) single.push_back(median_measurement(group));
+  return single;
 }
 
 bool sets_compute_factor(const Scenario& scenario) {
@@ -105,12 +140,15 @@ void check_column(const Scenario& scenario, const Measurement& measured) {
 
 }  // namespace
 
-std::vector<Measurement> read_measurements(const std::filesystem::path& file, const Scenario& scenario) {
+std::vector<Measurement> read_measurements(const RunFile& runs, const Scenario& scenario) {
+  const std::filesystem::path file = runs.file;
   std::vector<Measurement> all;
-  for (const Row& row : read_csv(read_file(file), file.string()).rows) {
+  for (const Row& row : read_runs(runs).rows) {
+    if (row.text("kept") == "false") continue;
     const auto own = of_row(row, scenario, file);
     all.insert(all.end(), own.begin(), own.end());
   }
+  all = without_repeats(all);
   if (all.empty())
     throw InputError(fmt::format(
         "{}: expected a column with numbers such as step_seconds or samples_per_second", file.string()));

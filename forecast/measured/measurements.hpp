@@ -1,18 +1,19 @@
 #pragma once
 
-#include <filesystem>
-
 #include "forecast/discrepancy.hpp"
+#include "forecast/measured/training_log.hpp"
 #include "scenarios/reader/scenario.hpp"
 
 namespace stepcast {
 
-/// Reads measurements with columns as in results.csv, a row for each run. `workers`, the swept keys and
-/// columns with a point in their name (`strategy.bucket`) are the point. Of the columns that follow from the
-/// time of a step, the first with a number is the measurement; exposed_communication_seconds and
-/// communication_seconds are measurements of their own. `spread` and `source` belong to the whole row.
+/// Reads measurements with columns as in results.csv, a row for each run, or the log of a trainer, a row for
+/// each step. `workers`, the swept keys and columns with a point in their name (`strategy.bucket`) are the
+/// point; without them, the one that `point` names. Of the columns that follow from the time of a step, the
+/// first with a number is the measurement; exposed_communication_seconds and communication_seconds are
+/// measurements of their own. `spread` and `source` belong to the whole row. Rows of one point are repeats,
+/// of which the median counts; those with `kept` false do not.
 /// @throws InputError for a file without such columns, or a value of 0 or less
-std::vector<Measurement> read_measurements(const std::filesystem::path& file, const Scenario& scenario);
+std::vector<Measurement> read_measurements(const RunFile& runs, const Scenario& scenario);
 
 /// The scenario with points for all of its measurements. Without `calibrate` and with no value for
 /// strategy.compute_factor, the measurement on the fewest devices that follows from the time of a step is fed

@@ -13,6 +13,12 @@ namespace stepcast {
 constexpr const char* lacking_form(const Layer& layer) {
   if (layer.kv_heads > 0) return " with kv_heads";
   if (layer.kind == LayerKind::attention && layer.coefficient > 0) return " with dropout";
+  if (layer.kind == LayerKind::attention && (layer.keys > 0 || layer.position_bias >= 0))
+    return " with window, position_bias or inputs";
+  if (layer.kind == LayerKind::layer_norm && layer.parameters.empty()) return " without scale and shift";
+  if (layer.kind == LayerKind::position_embedding && !layer.parameters.empty() &&
+      !layer.parameters.front().trainable)
+    return " that is not trained";
   return layer.weight_of >= 0 ? " with weight_of" : "";
 }
 

@@ -177,6 +177,7 @@ bool backward_reads_inputs(LayerKind kind) {
     case LayerKind::rotary_embedding:
     case LayerKind::class_token:
     case LayerKind::first_token:
+    case LayerKind::slice:
       return false;
     default:
       return !is_derived_from_output(kind);

@@ -9,19 +9,6 @@
 namespace stepcast {
 namespace {
 
-double trainable(const Layer& layer) {
-  double sum = 0;
-  for (const ParameterTensor& tensor : layer.parameters)
-    sum += tensor.trainable ? element_count(tensor.shape) : 0;
-  return sum;
-}
-
-int trainable_tensors(const Layer& layer) {
-  int sum = 0;
-  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? 1 : 0;
-  return sum;
-}
-
 /// Properties of a layer's place in the network that decide its cost.
 struct Site {
   double inputs = 0;  ///< elements of all inputs
@@ -110,7 +97,8 @@ LayerCost norm_cost(const Layer& layer, const Site& site) {
   cost.forward = pass(0, (batch ? 3 : 2) * out, trainable(layer));
   (site.data ? cost.backward_data : cost.backward_weights) = pass(0, (batch ? 5 : 3) * out, trainable(layer));
   // Layer norm sums the gradients of scale and shift in a kernel of its own, which reads both inputs again.
-  (site.data ? cost.backward_data : cost.backward_weights).further_activations = batch ? 0 : 2 * out;
+  (site.data ? cost.backward_data : cost.backward_weights).further_activations =
+      batch || layer.parameters.empty() ? 0 : 2 * out;
   return cost;
 }
 
@@ -150,9 +138,9 @@ ScorePasses score_passes(const Layer& layer, const KernelChoice& choice) {
   const double read = layer.causal ? 0.5 : 1;
   const double mask = 1 / (choice.half() ? kHalfBytes : kFp32Bytes);
   const double dropout = layer.coefficient > 0 ? 2 + mask : 0;
-  if (choice.attention == KernelChoice::Attention::flash) return {};
-  if (choice.attention == KernelChoice::Attention::fused_softmax)
-    return {3 + read + dropout, 5 + 2 * read + dropout};
+  const KernelChoice::Attention kernels = attention_kernels(layer, choice);
+  if (kernels == KernelChoice::Attention::flash) return {};
+  if (kernels == KernelChoice::Attention::fused_softmax) return {3 + read + dropout, 5 + 2 * read + dropout};
   return {8 + dropout, 11 + dropout};
 }
 
@@ -162,13 +150,15 @@ ScorePasses score_passes(const Layer& layer, const KernelChoice& choice) {
 LayerCost attention_cost(const Layer& layer, const Site& site) {
   const double time = static_cast<double>(layer.input.front()), heads = static_cast<double>(layer.heads);
   const double width = static_cast<double>(layer.output.back()) / heads;
+  const double keys = static_cast<double>(attended_tokens(layer));
+  const double windows = layer.inputs.size() > 1 ? 1 : time / keys, rows = time / windows;
   // Queries x keys, and weights x values; backward one more of the first and three of the second form.
-  const MatrixProduct scored{time, time, width, MatrixProduct::Samples::products, heads};
-  const MatrixProduct summed{time, width, time, MatrixProduct::Samples::products, heads};
+  const MatrixProduct scored{rows, keys, width, MatrixProduct::Samples::products, heads * windows};
+  const MatrixProduct summed{rows, width, keys, MatrixProduct::Samples::products, heads * windows};
   const double scores = internal_elements(layer);
   const double traffic = site.inputs + element_count(layer.output) + 2 * scores;
-  const bool flash = site.choice.attention == KernelChoice::Attention::flash;
-  const double work = (layer.causal ? 0.5 : 1) * 4 * time * time * static_cast<double>(layer.output.back());
+  const bool flash = attention_kernels(layer, site.choice) == KernelChoice::Attention::flash;
+  const double work = (layer.causal ? 0.5 : 1) * 4 * time * keys * static_cast<double>(layer.output.back());
   const ScorePasses passes = score_passes(layer, site.choice);
   LayerCost cost;
   cost.forward = flash ? pass(work, traffic, 0) : pass({scored, summed}, traffic, 0, 3);
@@ -177,6 +167,44 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
   cost.backward_data =
       flash ? pass(2.5 * work, 2 * traffic, 0) : pass({scored, summed, summed, summed}, 2 * traffic, 0, 5);
   cost.backward_data.further_activations = (passes.backward - 4) * scores;
+  if (layer.position_bias < 0) return cost;
+  // The gradient of the biases sums that of the scores over the samples.
+  cost.backward_data.further_activations += scores;
+  if (trainable(layer) > 0) cost.backward_weights = pass(0, 0, trainable(layer) + heads * rows * keys);
+  return cost;
+}
+
+/// The products of chunks: what reads x what writes, their scores x values, what writes x values (the states
+/// of a chunk), and what reads x states. The backward pass has two such products for each, and computes the
+/// first and the third again. States are fp32.
+/// Source: T. Dao, A. Gu, "Transformers are SSMs", arXiv:2405.21060, section 6; ssd_combined.py of
+/// state-spaces/mamba.
+LayerCost state_space_cost(const Layer& layer, const Site& site) {
+  const double time = static_cast<double>(layer.input.front()), chunk = static_cast<double>(layer.keys);
+  const double heads = static_cast<double>(layer.heads), states = static_cast<double>(layer.hidden);
+  const double groups = static_cast<double>(layer.groups), chunks = time / chunk;
+  const double inner = static_cast<double>(layer.output.back()), width = inner / heads;
+  const auto each = MatrixProduct::Samples::products;
+  const MatrixProduct scored{chunk, chunk, states, each, groups * chunks},
+      summed{chunk, width, chunk, each, heads * chunks}, written{width, states, chunk, each, heads * chunks},
+      read{chunk, width, states, each, heads * chunks};
+  const double convolved = time * (inner + 2 * groups * states);
+  const double in_passing = groups * time * chunk + 2 * heads * chunks * width * states;
+  const double traffic = site.inputs + 2 * convolved + 2 * in_passing + element_count(layer.output);
+  LayerCost cost;
+  // Convolution, sums of steps, states, their passing on, scores, scan, gate with norm.
+  cost.forward = pass({scored, summed, written, read}, traffic, trainable(layer), 7);
+  const std::vector<MatrixProduct> backward{scored,  scored,  scored,  summed, summed,
+                                            written, written, written, read,   read};
+  (site.data ? cost.backward_data : cost.backward_weights) =
+      pass(backward, 2 * traffic, 2 * trainable(layer), 12);
+  return cost;
+}
+
+/// Backward one kernel for the input, and a product and a sum for the factors.
+LayerCost scale_cost(const Layer& layer, double out, const Site& site) {
+  LayerCost cost = streaming_cost(2 * out, 2 * out, site);
+  cost.backward_weights = pass(0, 4 * out, trainable(layer), 2);
   return cost;
 }
 
@@ -189,34 +217,6 @@ LayerCost gelu_cost(double out, const Site& site) {
   const bool erf = site.choice.gelu == KernelChoice::Gelu::eager_erf;
   cost.forward.further_activations = ((erf ? 11 : 18) - 2) * out;
   if (site.data) cost.backward_data.further_activations = ((erf ? 24 : 28) - 3) * out;
-  return cost;
-}
-
-/// Passes over the parameters of an optimizer's step, where each operation is a kernel or all are one.
-/// PyTorch's operators, without weight decay: sgd add_; momentum mul_, add_, add_; adam lerp_, mul_,
-/// addcmul_, sqrt, div_, add_, addcdiv_. AdamW has weight decay, a further mul_ of the weights.
-double fp32_passes(const KernelChoice& choice) {
-  const bool fused = choice.update == KernelChoice::Update::fused;
-  if (choice.optimizer == KernelChoice::UpdateRule::sgd) return 3;
-  if (choice.optimizer == KernelChoice::UpdateRule::momentum) return fused ? 5 : 8;
-  if (fused) return 7;
-  return choice.optimizer == KernelChoice::UpdateRule::adamw ? 20 : 18;
-}
-
-/// Kernels of each tensor's update.
-int update_kernels(const KernelChoice& choice) {
-  if (choice.update != KernelChoice::Update::for_loop) return 1;
-  if (choice.optimizer == KernelChoice::UpdateRule::sgd) return 1;
-  if (choice.optimizer == KernelChoice::UpdateRule::momentum) return 3;
-  return choice.optimizer == KernelChoice::UpdateRule::adamw ? 8 : 7;
-}
-
-/// Momentum in one kernel a tensor: weight, gradient and velocity in, weight and velocity out.
-PassCost update_cost(const Layer& layer, const KernelChoice& choice) {
-  const double count = trainable(layer);
-  if (!(count > 0)) return {};
-  PassCost cost = pass(0, 0, 5 * count, trainable_tensors(layer) * update_kernels(choice));
-  cost.further_parameters = (update_arrays(choice) - 5) * count;
   return cost;
 }
 
@@ -262,7 +262,7 @@ LayerCost position_cost(const Layer& layer) {
   const double out = element_count(layer.output);
   LayerCost cost;
   cost.forward = pass(0, 2 * out, out);
-  cost.backward_weights = pass(0, out, out);
+  if (trainable(layer) > 0) cost.backward_weights = pass(0, out, out);
   return cost;
 }
 
@@ -282,8 +282,11 @@ double rotated_elements(const Layer& layer) {
 }
 
 LayerCost cost_of(const Layer& layer, const Site& site) {
-  if (layer.kind == LayerKind::reshape) return {};
   const double out = element_count(layer.output);
+  if (layer.kind == LayerKind::reshape) return {};
+  if (layer.kind == LayerKind::gelu) return gelu_cost(out, site);
+  if (layer.kind == LayerKind::max_pool) return max_pool_cost(out, site);
+  if (is_loss(layer.kind)) return streaming_cost(2 * site.inputs, 2 * site.inputs, site);
   switch (layer.kind) {
     case LayerKind::convolution:
     case LayerKind::locally_connected:
@@ -294,6 +297,10 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
       return recurrent_cost(layer, site);
     case LayerKind::attention:
       return attention_cost(layer, site);
+    case LayerKind::state_space:
+      return state_space_cost(layer, site);
+    case LayerKind::scale:
+      return scale_cost(layer, out, site);
     case LayerKind::batch_norm:
     case LayerKind::layer_norm:
     case LayerKind::rms_norm:
@@ -306,6 +313,7 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
       return position_cost(layer);
     case LayerKind::class_token:
       return class_token_cost(layer, site);
+    case LayerKind::slice:
     case LayerKind::first_token:  // a view; its error signal is zero for all other tokens
       return streaming_cost(0, site.inputs + out, site);
     case LayerKind::rotary_embedding:
@@ -314,19 +322,11 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
       return streaming_cost(site.inputs + out, 2 * site.inputs + out, site);
     case LayerKind::add:
       return streaming_cost(site.inputs + out, 0, {site.inputs, false, {}});  // it passes the gradient on
-    case LayerKind::gelu:
-      return gelu_cost(out, site);
-    case LayerKind::max_pool:
-      return max_pool_cost(out, site);
     case LayerKind::measured:  // only the ratio for other batches is used
     case LayerKind::concatenate:
     case LayerKind::average_pool:
     case LayerKind::up_sample:
       return streaming_cost(site.inputs + out, site.inputs + out, site);
-    case LayerKind::softmax_cross_entropy:
-    case LayerKind::sigmoid_cross_entropy:
-    case LayerKind::mean_squared_error:
-      return streaming_cost(2 * site.inputs, 2 * site.inputs, site);
     default:
       return streaming_cost(2 * out, 3 * out, site);
   }
@@ -360,19 +360,13 @@ void add_gradient_sum(const Layer& layer, int readers, LayerCost& cost) {
 
 }  // namespace
 
-double update_arrays(const KernelChoice& choice) {
-  return fp32_passes(choice) + (choice.half() && !choice.autocast ? 0.5 : 0);
-}
-
 std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choice) {
   const std::vector<bool> data = backward_data_needed(model);
   const std::vector<int> readers = consumers(model);
   std::vector<LayerCost> costs;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
-    const double inputs = static_cast<double>(layer.inputs.size()) * element_count(layer.input);
-    const Site site{layer.kind == LayerKind::concatenate ? element_count(layer.output) : inputs, data[i],
-                    choice};
+    const Site site{input_count(layer), data[i], choice};
     LayerCost cost = cost_of(layer, site);
     add_gradient_sum(layer, readers[i], cost);
     if (streams(layer.kind)) cost.forward.just_written = element_count(layer.input);

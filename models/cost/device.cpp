@@ -328,8 +328,8 @@ const Keys& device_keys() {
     with.push_back(
         {"kernels_of", "text", "", "none",
          "in place of `kernels`: the device whose shares are used, also those of `precisions` that do "
-         "not stand there; if the source begins with `assumed`, steps have the range "
-         "`shares_of_kernels`"});
+         "not stand there; if the source begins with `assumed`, derived times have the wider range of "
+         "`kernels_...`"});
     with.back().source = Key::Source::must;
     with.push_back({"cudnn", "integer", "1 to 99", "5",
                     "major version, for the older rule: from 3 on it has FFT, from 5 on Winograd"});

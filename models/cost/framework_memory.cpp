@@ -147,7 +147,7 @@ void set_segments(Step& step) {
 /// Bytes of the scores of eager attention before their softmax or of their derivatives, of which each
 /// operator makes one tensor of another; fp32 also under autocast.
 double scores_in_passing(const Step& step, const Layer& layer) {
-  const bool eager = step.options.attention == MemoryOptions::Attention::eager;
+  const bool eager = step.options.attention == MemoryOptions::Attention::eager || layer.position_bias >= 0;
   return layer.kind == LayerKind::attention && eager ? step.samples * kFp32Bytes * internal_elements(layer)
                                                      : 0;
 }

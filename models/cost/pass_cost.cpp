@@ -8,12 +8,72 @@ Bytes PassCost::bytes(std::int64_t batch, Bytes element) const {
   return (static_cast<double>(batch) * activations + parameters) * element;
 }
 
+double trainable(const Layer& layer) {
+  double sum = 0;
+  for (const ParameterTensor& tensor : layer.parameters)
+    sum += tensor.trainable ? element_count(tensor.shape) : 0;
+  return sum;
+}
+
+namespace {
+
+int trainable_tensors(const Layer& layer) {
+  int sum = 0;
+  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? 1 : 0;
+  return sum;
+}
+
+/// Passes over the parameters of an optimizer's step, where each operation is a kernel or all are one.
+/// PyTorch's operators, without weight decay: sgd add_; momentum mul_, add_, add_; adam lerp_, mul_,
+/// addcmul_, sqrt, div_, add_, addcdiv_. AdamW has weight decay, a further mul_ of the weights.
+double fp32_passes(const KernelChoice& choice) {
+  const bool fused = choice.update == KernelChoice::Update::fused;
+  if (choice.optimizer == KernelChoice::UpdateRule::sgd) return 3;
+  if (choice.optimizer == KernelChoice::UpdateRule::momentum) return fused ? 5 : 8;
+  if (fused) return 7;
+  return choice.optimizer == KernelChoice::UpdateRule::adamw ? 20 : 18;
+}
+
+/// Kernels of each tensor's update.
+int update_kernels(const KernelChoice& choice) {
+  if (choice.update != KernelChoice::Update::for_loop) return 1;
+  if (choice.optimizer == KernelChoice::UpdateRule::sgd) return 1;
+  if (choice.optimizer == KernelChoice::UpdateRule::momentum) return 3;
+  return choice.optimizer == KernelChoice::UpdateRule::adamw ? 8 : 7;
+}
+
+}  // namespace
+
+PassCost update_cost(const Layer& layer, const KernelChoice& choice) {
+  const double count = trainable(layer);
+  if (!(count > 0)) return {};
+  PassCost cost{
+      .flops = {}, .parameters = 5 * count, .kernels = trainable_tensors(layer) * update_kernels(choice)};
+  cost.further_parameters = (update_arrays(choice) - 5) * count;
+  return cost;
+}
+
+double update_arrays(const KernelChoice& choice) {
+  return fp32_passes(choice) + (choice.half() && !choice.autocast ? 0.5 : 0);
+}
+
+double input_count(const Layer& layer) {
+  if (layer.kind == LayerKind::concatenate) return element_count(layer.output);
+  if (layer.kind != LayerKind::attention || layer.inputs.size() == 1)
+    return static_cast<double>(layer.inputs.size()) * element_count(layer.input);
+  const std::int64_t kv_heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
+  const std::int64_t features = layer.input.back() / layer.heads * kv_heads;
+  return element_count(layer.input) + 2 * element_count({layer.keys, features});
+}
+
 double internal_elements(const Layer& layer) {
   const double time = layer.input.empty() ? 0 : static_cast<double>(layer.input.front());
   const double cells = time * static_cast<double>(layer.hidden) * (layer.bidirectional ? 2 : 1);
   if (layer.kind == LayerKind::lstm) return 5 * cells;
   if (layer.kind == LayerKind::gru) return 4 * cells;
-  if (layer.kind == LayerKind::attention) return static_cast<double>(layer.heads) * time * time;
+  if (layer.kind == LayerKind::attention)
+    return static_cast<double>(layer.heads) * time * static_cast<double>(attended_tokens(layer));
+  if (layer.kind == LayerKind::state_space) return element_count(layer.output);  // before gate and norm
   if (layer.kind == LayerKind::experts)
     return expert_rows(layer) *
            static_cast<double>(3 * layer.hidden + 2 * layer.input.back());  // gate and hidden units, their
@@ -30,6 +90,7 @@ bool computes_in_half(LayerKind kind) {
     case LayerKind::lstm:
     case LayerKind::gru:
     case LayerKind::attention:
+    case LayerKind::state_space:
     case LayerKind::experts:
       return true;
     default:
@@ -41,12 +102,16 @@ bool computes_in_single(LayerKind kind) {
   return kind == LayerKind::layer_norm || kind == LayerKind::rms_norm || is_loss(kind);
 }
 
+KernelChoice::Attention attention_kernels(const Layer& attention, const KernelChoice& choice) {
+  return attention.position_bias >= 0 ? KernelChoice::Attention::eager : choice.attention;
+}
+
 namespace {
 
-/// True if the output is fp32 although nothing was cast: it is made of parameters.
+/// True if the output is fp32 although nothing was cast: it is made of parameters, or multiplied with them.
 bool made_of_parameters(LayerKind kind) {
   return kind == LayerKind::embedding || kind == LayerKind::position_embedding ||
-         kind == LayerKind::class_token;
+         kind == LayerKind::class_token || kind == LayerKind::scale;
 }
 
 constexpr double kCast = kHalfBytes + kFp32Bytes;  // bytes that the cast of an element moves
@@ -167,7 +232,8 @@ void add_autocast(const Model& model, const KernelChoice& choice, std::vector<La
     if (layer.kind == LayerKind::add) add_two_precisions(layer, inputs, cost);
     if (layer.kind == LayerKind::softmax_cross_entropy) widen_softmax_loss(layer, cost);
     if (layer.kind == LayerKind::gelu && choice.gelu == KernelChoice::Gelu::eager) widen_gelu(layer, cost);
-    if (layer.kind == LayerKind::attention && choice.attention == KernelChoice::Attention::eager)
+    if (layer.kind == LayerKind::attention &&
+        attention_kernels(layer, choice) == KernelChoice::Attention::eager)
       widen_scores(layer, cost);
   }
 }

@@ -67,9 +67,24 @@ struct LayerCost {
   PassCost forward, backward_data, backward_weights, update;
 };
 
+/// Number of trained parameters of a layer.
+double trainable(const Layer& layer);
+
+/// Cost of the optimizer's step. Momentum in one kernel a tensor: weight, gradient and velocity in, weight
+/// and velocity out.
+PassCost update_cost(const Layer& layer, const KernelChoice& choice);
+
+/// Elements of all inputs of one sample.
+double input_count(const Layer& layer);
+
 /// Elements of one sample that the backward pass needs besides inputs and outputs: gates of recurrent layers
-/// (LSTM: 4 gates and the cell; GRU: 3 gates and the gated state), scores of attention, rows of experts.
+/// (LSTM: 4 gates and the cell; GRU: 3 gates and the gated state), scores of attention, rows of experts, the
+/// output of a scan.
 double internal_elements(const Layer& layer);
+
+/// The kernels of an attention: those chosen, or written-out ones, if trained biases are added to its scores,
+/// as the transformers library does.
+KernelChoice::Attention attention_kernels(const Layer& attention, const KernelChoice& choice);
 
 /// True if a layer computes in half precision under PyTorch's autocast, and casts an input of fp32 to it.
 bool computes_in_half(LayerKind kind);

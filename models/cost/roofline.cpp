@@ -50,7 +50,8 @@ double alignment_factor(const Layer& layer, const KernelShares& kernels) {
 
 /// Share of the peak at which the products of a layer run.
 double product_share(const Layer& layer, const KernelShares& kernels) {
-  if (layer.kind == LayerKind::attention && kernels.choice.attention == KernelChoice::Attention::flash)
+  if (layer.kind == LayerKind::attention &&
+      attention_kernels(layer, kernels.choice) == KernelChoice::Attention::flash)
     return kernels.flash;
   if (layer.kind != LayerKind::convolution && layer.kind != LayerKind::locally_connected)
     return kernels.dense * alignment_factor(layer, kernels);
@@ -148,7 +149,8 @@ bool is_recurrent(const Layer& layer) {
 
 /// True if the products of attention and the passes over its scores are kernels of their own.
 bool takes_turns(const Layer& layer, const KernelShares& kernels) {
-  return layer.kind == LayerKind::attention && kernels.choice.attention != KernelChoice::Attention::flash;
+  return layer.kind == LayerKind::attention &&
+         attention_kernels(layer, kernels.choice) != KernelChoice::Attention::flash;
 }
 
 /// Time of the products of a pass.

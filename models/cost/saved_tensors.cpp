@@ -42,9 +42,22 @@ SavedTensors eager_attention(const Layer& layer, const MemoryOptions& options) {
 /// cuDNN or a fused kernel of attention keeps the logarithm of each row's sum instead of the scores, and
 /// draws the mask of dropout again.
 SavedTensors attention_tensors(const Layer& layer, const MemoryOptions& options) {
-  if (options.attention == MemoryOptions::Attention::eager) return eager_attention(layer, options);
+  if (options.attention == MemoryOptions::Attention::eager || layer.position_bias >= 0)
+    return eager_attention(layer, options);
   const double sums = static_cast<double>(layer.heads * layer.input.front());
   return {.input = true, .output = true, .bytes = {kFp32Bytes * sums}};
+}
+
+/// The positions of the maxima; TensorFlow looks for them again.
+SavedTensors max_pool_tensors(double out, bool tensorflow) {
+  if (tensorflow) return {.input = true, .output = true};
+  return {.input = true, .bytes = {kPosition * out}};
+}
+
+/// The fused kernel keeps its input, the output of the scan and one statistic of the norm for each token.
+/// Source: MambaSplitConv1dScanCombinedFn in ssd_combined.py of state-spaces/mamba.
+SavedTensors state_space_tensors(const Layer& layer) {
+  return {.input = true, .elements = {internal_elements(layer)}, .bytes = {kFp32Bytes * rows(layer)}};
 }
 
 /// True if the backward pass of the kind needs no tensor of the forward pass.
@@ -54,6 +67,7 @@ bool saves_nothing(LayerKind kind) {
     case LayerKind::concatenate:
     case LayerKind::up_sample:
     case LayerKind::reshape:
+    case LayerKind::slice:
     case LayerKind::rotary_embedding:  // its sines and cosines are one table for all layers
     case LayerKind::position_embedding:
     case LayerKind::class_token:
@@ -131,15 +145,16 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
   const double out = element_count(layer.output);
   if (saves_nothing(layer.kind)) return {};
   if (is_loss(layer.kind)) return loss_tensors(layer, options);
+  if (layer.kind == LayerKind::gelu) return gelu_tensors(layer, options);
+  if (layer.kind == LayerKind::dropout) return {.bytes = {kMask * out}};
   switch (layer.kind) {
     case LayerKind::convolution:
     case LayerKind::locally_connected:
     case LayerKind::dense:
     case LayerKind::embedding:
     case LayerKind::silu:
+    case LayerKind::scale:
       return {.input = true};
-    case LayerKind::gelu:
-      return gelu_tensors(layer, options);
     case LayerKind::swiglu:  // the product saves half of the input and the output of silu
       return {.input = true, .elements = {out}};
     case LayerKind::batch_norm:
@@ -153,13 +168,10 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     case LayerKind::leaky_relu:
     case LayerKind::elu:
       return {.input = !in_place, .output = in_place};
-    case LayerKind::max_pool:  // TensorFlow looks for the maxima again
-      if (tensorflow) return {.input = true, .output = true};
-      return {.input = true, .bytes = {kPosition * out}};
+    case LayerKind::max_pool:
+      return max_pool_tensors(out, tensorflow);
     case LayerKind::average_pool:  // TensorFlow reads the input's shape only
       return {.input = !tensorflow};
-    case LayerKind::dropout:
-      return {.bytes = {kMask * out}};
     case LayerKind::lstm:
     case LayerKind::gru:  // cuDNN's reserve: gates and cells
       return {.input = true, .output = true, .elements = {internal_elements(layer)}};
@@ -169,6 +181,8 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
       return {.input = true, .elements = {internal_elements(layer)}};
     case LayerKind::attention:
       return attention_tensors(layer, options);
+    case LayerKind::state_space:
+      return state_space_tensors(layer);
     default:
       throw std::logic_error(std::string("saved_tensors has no rule for layers of kind ") +
                              to_string(layer.kind));

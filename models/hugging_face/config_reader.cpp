@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "models/hugging_face/network_text.hpp"
+#include "models/hugging_face/config_keys.hpp"
 
 namespace stepcast {
 namespace {
@@ -14,45 +14,7 @@ namespace {
 using Family = HuggingFaceFamily;
 using Head = HuggingFaceConfig::Head;
 
-constexpr std::int64_t kMostLayers = 1000;
-constexpr std::int64_t kMostHeads = 100'000;
-constexpr std::int64_t kMostWidth = 1'000'000;
-constexpr std::int64_t kMostUnits = 100'000'000;  // of queries
-constexpr std::int64_t kMostRows = 100'000'000;
 constexpr std::size_t kLongestName = 1000;
-
-/// The value of a key; nothing if it is missing or null.
-std::optional<YamlValue> given(const YamlMap& map, std::string_view key) {
-  auto value = key.empty() ? std::nullopt : map.maybe(key);
-  if (value && value->is(YamlNode::Kind::nothing)) value.reset();
-  return value;
-}
-
-std::int64_t count(const YamlMap& map, std::string_view key, std::int64_t most) {
-  return map.at(key, "an integer >= 1").integer(1, most);
-}
-
-std::int64_t count_or(const YamlMap& map, std::string_view key, std::int64_t most,
-                      std::int64_t default_value) {
-  const auto value = given(map, key);
-  return value ? value->integer(1, most) : default_value;
-}
-
-bool flag_or(const YamlMap& map, std::string_view key, bool default_value) {
-  const auto value = given(map, key);
-  return value ? value->boolean() : default_value;
-}
-
-/// A key that changes a network, and the text that leaves it as it is here.
-struct NeutralKey {
-  std::string_view key, neutral;
-};
-
-void require_neutral(const YamlMap& map, const NeutralKey& one) {
-  const auto value = given(map, one.key);
-  if (value && (!value->is(YamlNode::Kind::scalar) || value->node().text != one.neutral))
-    value->expected(fmt::format("{}: no other network is known", one.neutral));
-}
 
 void refuse_quantized(const YamlMap& map, const HuggingFaceConfig& config) {
   const auto quantized = given(map, "quantization_config");
@@ -64,8 +26,7 @@ void refuse_quantized(const YamlMap& map, const HuggingFaceConfig& config) {
 
 /// Refuses keys that change the network in a way that no family here has.
 void refuse_other_networks(const YamlMap& map, const HuggingFaceConfig& config) {
-  constexpr std::array<NeutralKey, 14> kKeys{{{"is_encoder_decoder", "false"},
-                                              {"add_cross_attention", "false"},
+  constexpr std::array<NeutralKey, 13> kKeys{{{"add_cross_attention", "false"},
                                               {"position_embedding_type", "absolute"},
                                               {"qk_layernorm", "false"},
                                               {"use_qk_norm", "false"},
@@ -80,6 +41,8 @@ void refuse_other_networks(const YamlMap& map, const HuggingFaceConfig& config) 
   constexpr std::array<NeutralKey, 4> kLatentKeys{
       {{"q_lora_rank", "0"}, {"kv_lora_rank", "0"}, {"n_routed_experts", "0"}, {"n_shared_experts", "0"}}};
   constexpr std::array<NeutralKey, 2> kBiasKeys{{{"attention_bias", "false"}, {"mlp_bias", "false"}}};
+  const bool two = config.family.kind == Family::Kind::encoder_decoder;
+  require_neutral(map, {"is_encoder_decoder", two ? "true" : "false"});
   for (const NeutralKey& one : kKeys) require_neutral(map, one);
   for (const NeutralKey& one : kLatentKeys) {
     if (!config.family.latent) require_neutral(map, one);
@@ -107,20 +70,16 @@ void refuse_other_networks(const YamlMap& map, const HuggingFaceConfig& config) 
   if (const auto layers = given(map, "mlp_only_layers"); layers && !layers->list().empty())
     layers->expected("no layers without experts");
   refuse_quantized(map, config);
-  if (config.family.kind == Family::Kind::encoder && flag_or(map, "is_decoder", false))
+  if (config.family.kind == Family::Kind::encoder && config_flag_or(map, "is_decoder", false))
     map.at("is_decoder").expected("false");
 }
 
 /// Rates of dropout; a configuration without a key has none here, though the library's default may be 0.1.
 void read_dropout(const YamlMap& map, HuggingFaceConfig& config) {
-  const auto rate = [&](std::string_view key) {
-    const auto value = given(map, key);
-    return value ? value->number(0, 0.999) : 0;
-  };
   const Family::Keys& keys = config.family.keys;
-  config.attention_dropout = rate(keys.attention_dropout);
-  config.block_dropout = rate(keys.block_dropout);
-  config.embedding_dropout = rate(keys.embedding_dropout);
+  config.attention_dropout = dropout_rate(map, keys.attention_dropout);
+  config.block_dropout = dropout_rate(map, keys.block_dropout);
+  config.embedding_dropout = dropout_rate(map, keys.embedding_dropout);
 }
 
 /// The kind of layer that an activation of the library is. Approximations of GELU have its cost.
@@ -140,8 +99,8 @@ void read_biases(const YamlMap& map, HuggingFaceConfig& config) {
   if (const auto all = given(map, config.family.keys.bias))
     biases.qkv = biases.projection = biases.hidden = all->boolean();
   if (config.family.attention_bias_key) {
-    biases.qkv = biases.projection = flag_or(map, "attention_bias", false);
-    biases.hidden = flag_or(map, "mlp_bias", false);
+    biases.qkv = biases.projection = config_flag_or(map, "attention_bias", false);
+    biases.hidden = config_flag_or(map, "mlp_bias", false);
   }
 }
 
@@ -152,37 +111,52 @@ std::int64_t key_value_heads(const YamlValue& value, std::int64_t heads) {
   return few;
 }
 
+/// The hidden layer of DINOv2, whose gate narrows it, and its token for masked places.
+void read_dinov2(const YamlMap& map, HuggingFaceConfig& config) {
+  const double ratio = config_number_or(map, "mlp_ratio", 100, 4);
+  config.hidden = static_cast<std::int64_t>(static_cast<double>(config.width) * ratio);
+  if (config.hidden < 1) map.at("mlp_ratio").expected("a ratio that leaves hidden units");
+  config.mask_token = config_flag_or(map, "use_mask_token", true);
+  config.stochastic_depth = config_number_or(map, "drop_path_rate", 1, 0) > 0;
+  if (!config_flag_or(map, "use_swiglu_ffn", false)) return;
+  config.family.gated = true;
+  config.activation = "swiglu";
+  config.hidden = (config.hidden * 2 / 3 + 7) / 8 * 8;
+}
+
 /// Forms of a family that keys choose.
 void read_forms(const YamlMap& map, HuggingFaceConfig& config) {
   Family& family = config.family;
   if (family.model_type == "falcon") {
-    const bool larger = flag_or(map, "new_decoder_architecture", false);
-    const bool parallel = larger || flag_or(map, "parallel_attn", true);
-    const bool two = larger && count_or(map, "num_ln_in_parallel_attn", 2, 2) == 2;
+    const bool larger = config_flag_or(map, "new_decoder_architecture", false);
+    const bool parallel = larger || config_flag_or(map, "parallel_attn", true);
+    const bool two = larger && config_count_or(map, "num_ln_in_parallel_attn", 2, 2) == 2;
     family.blocks = !parallel ? Family::Blocks::before
                     : two     ? Family::Blocks::parallel_two
                               : Family::Blocks::parallel;
-    if (flag_or(map, "alibi", false)) family.positions = Family::Positions::biases;
+    if (config_flag_or(map, "alibi", false)) family.positions = Family::Positions::biases;
     const auto few = larger ? given(map, "num_kv_heads") : std::nullopt;
     if (few) config.kv_heads = key_value_heads(*few, config.heads);
-    if (!larger && flag_or(map, "multi_query", true)) config.kv_heads = 1;
+    if (!larger && config_flag_or(map, "multi_query", true)) config.kv_heads = 1;
   }
   if (family.model_type == "gpt_neox") {
-    if (!flag_or(map, "use_parallel_residual", true)) family.blocks = Family::Blocks::before;
-    family.biases.qkv = family.biases.projection = flag_or(map, "attention_bias", true);
+    if (!config_flag_or(map, "use_parallel_residual", true)) family.blocks = Family::Blocks::before;
+    family.biases.qkv = family.biases.projection = config_flag_or(map, "attention_bias", true);
   }
-  if (family.model_type == "vit") family.biases.qkv = flag_or(map, "qkv_bias", true);
+  if (family.kind == Family::Kind::image) family.biases.qkv = config_flag_or(map, "qkv_bias", true);
+  if (family.model_type == "olmo") config.clipped = given(map, "clip_qkv").has_value();
+  if (family.model_type == "dinov2") read_dinov2(map, config);
 }
 
 /// The features of DeepSeek's attention, its shared experts and its first blocks, which have none.
 void read_latent(const YamlMap& map, HuggingFaceConfig& config) {
   HuggingFaceConfig::Latent& latent = config.latent;
-  const std::int64_t most = kMostUnits / config.heads;
-  latent.q_rank = count_or(map, "q_lora_rank", kMostWidth, 0);
-  latent.kv_rank = count(map, "kv_lora_rank", kMostWidth);
-  latent.plain = count(map, "qk_nope_head_dim", most);
-  latent.rotary = count(map, "qk_rope_head_dim", most);
-  latent.value = count(map, "v_head_dim", latent.plain + latent.rotary);
+  const std::int64_t most = kMostConfigUnits / config.heads;
+  latent.q_rank = config_count_or(map, "q_lora_rank", kMostConfigWidth, 0);
+  latent.kv_rank = config_count(map, "kv_lora_rank", kMostConfigWidth);
+  latent.plain = config_count(map, "qk_nope_head_dim", most);
+  latent.rotary = config_count(map, "qk_rope_head_dim", most);
+  latent.value = config_count(map, "v_head_dim", latent.plain + latent.rotary);
   if ((latent.plain + latent.rotary - latent.value) % latent.rotary != 0)
     map.at("v_head_dim")
         .refuse(fmt::format("expected {} less a multiple of {}, got {}", latent.plain + latent.rotary,
@@ -191,9 +165,9 @@ void read_latent(const YamlMap& map, HuggingFaceConfig& config) {
   config.shared_hidden = shared ? shared->integer(0, 1000) * config.hidden : 0;
   const auto dense = given(map, "first_k_dense_replace");
   config.first_dense = dense ? dense->integer(0, config.layers) : 0;
-  if (config.first_dense > 0) config.dense_hidden = count(map, "intermediate_size", kMostRows);
+  if (config.first_dense > 0) config.dense_hidden = config_count(map, "intermediate_size", kMostConfigRows);
   const auto further = given(map, "num_nextn_predict_layers");
-  config.unbuilt_layers = further ? further->integer(0, kMostLayers) : 0;
+  config.unbuilt_layers = further ? further->integer(0, kMostConfigLayers) : 0;
 }
 
 /// Reads the heads of attention after the width.
@@ -203,7 +177,7 @@ void read_heads(const YamlMap& map, HuggingFaceConfig& config) {
   if (const auto few = grouped ? given(map, "num_key_value_heads") : std::nullopt)
     config.kv_heads = key_value_heads(*few, config.heads);
   if (const auto head = grouped ? given(map, "head_dim") : std::nullopt) {
-    config.head_size = head->integer(1, kMostUnits / config.heads);
+    config.head_size = head->integer(1, kMostConfigUnits / config.heads);
     return;
   }
   if (config.width % config.heads != 0)
@@ -214,46 +188,48 @@ void read_heads(const YamlMap& map, HuggingFaceConfig& config) {
 
 void read_sizes(const YamlMap& map, HuggingFaceConfig& config) {
   const Family::Keys& keys = config.family.keys;
-  config.layers = count(map, keys.layers, kMostLayers);
-  config.width = count(map, keys.width, kMostWidth);
-  config.heads = config.kv_heads = count(map, keys.heads, kMostHeads);
+  config.layers = config_count(map, keys.layers, kMostConfigLayers);
+  config.width = config_count(map, keys.width, kMostConfigWidth);
+  config.heads = config.kv_heads = config_count(map, keys.heads, kMostConfigHeads);
   config.embedding_width = config.family.model_type == "electra"
-                               ? count_or(map, "embedding_size", kMostWidth, config.width)
+                               ? config_count_or(map, "embedding_size", kMostConfigWidth, config.width)
                                : config.width;
   if (!config.family.experts_key.empty()) {
-    config.hidden = count(map, config.family.expert_hidden_key, kMostRows);
-    config.experts = count(map, config.family.experts_key, 100'000);
+    config.hidden = config_count(map, config.family.expert_hidden_key, kMostConfigRows);
+    config.experts = config_count(map, config.family.experts_key, 100'000);
     config.top = map.at("num_experts_per_tok", "an integer >= 1").integer(1, config.experts);
     if (config.family.shared_expert)
-      config.shared_hidden = count(map, "shared_expert_intermediate_size", kMostRows);
+      config.shared_hidden = config_count(map, "shared_expert_intermediate_size", kMostConfigRows);
   } else {
-    config.hidden = config.family.four_widths ? count_or(map, keys.hidden, kMostRows, 4 * config.width)
-                                              : count(map, keys.hidden, kMostRows);
+    config.hidden = config.family.four_widths
+                        ? config_count_or(map, keys.hidden, kMostConfigRows, 4 * config.width)
+                        : config_count(map, keys.hidden, kMostConfigRows);
   }
 }
 
 void read_words(const YamlMap& map, HuggingFaceConfig& config) {
   const Family& family = config.family;
-  config.vocabulary = count(map, "vocab_size", kMostRows);
+  config.vocabulary = config_count(map, "vocab_size", kMostConfigRows);
   const auto& key = family.keys.positions;
   if (family.positions == Family::Positions::table) {
-    config.positions = map.at(key, "an integer >= 1").integer(1 + family.reserved_positions, kMostRows) -
-                       family.reserved_positions;
+    config.positions =
+        map.at(key, "an integer >= 1").integer(1 + family.reserved_positions, kMostConfigRows) -
+        family.reserved_positions;
   } else {
-    config.positions = count_or(map, key, kMostRows, 0);
+    config.positions = config_count_or(map, key, kMostConfigRows, 0);
   }
-  config.tied = flag_or(map, "tie_word_embeddings", family.tied);
+  config.tied = config_flag_or(map, "tie_word_embeddings", family.tied);
   const bool windowed = family.model_type != "qwen2" && family.model_type != "qwen3" && family.gated;
-  if (windowed || flag_or(map, "use_sliding_window", false))
-    config.attention_window = count_or(map, "sliding_window", kMostRows, 0);
+  if (windowed || config_flag_or(map, "use_sliding_window", false))
+    config.attention_window = config_count_or(map, "sliding_window", kMostConfigRows, 0);
   if (family.kind == Family::Kind::encoder && family.model_type != "distilbert")
-    config.token_types = count(map, "type_vocab_size", 1000);
+    config.token_types = config_count(map, "type_vocab_size", 1000);
 }
 
 void read_image(const YamlMap& map, HuggingFaceConfig& config) {
-  config.image = count(map, "image_size", 30'000);
+  config.image = config_count(map, "image_size", 30'000);
   config.patch = map.at("patch_size", "an integer >= 1").integer(1, config.image);
-  config.channels = count(map, "num_channels", 10'000);
+  config.channels = config_count(map, "num_channels", 10'000);
 }
 
 /// The head that a class of the library has, by the end of its name.
@@ -293,20 +269,6 @@ const NamedHead& named_head(const YamlValue& name, const Heads& heads) {
   name.expected(fmt::format("a network with a loss, whose name ends with {}", fmt::join(ends, ", ")));
 }
 
-void read_classes(const YamlMap& map, HuggingFaceConfig& config) {
-  const auto labels = given(map, "id2label");
-  if (const auto number = given(map, "num_labels")) {
-    config.classes = number->integer(1, kMostRows);
-  } else if (labels) {
-    config.classes = static_cast<std::int64_t>(labels->any_map().entries().size());
-    if (config.classes == 0) labels->expected("at least one class");
-  } else if (config.reads_tokens()) {
-    config.classes = 2;  // the library's default
-  } else {
-    map.at("num_labels", "the number of classes, or id2label");
-  }
-}
-
 void read_head(const YamlMap& map, HuggingFaceConfig& config) {
   config.head = usual_head(config.family);
   const auto architectures = given(map, "architectures");
@@ -324,6 +286,23 @@ void read_head(const YamlMap& map, HuggingFaceConfig& config) {
     read_classes(map, config);
 }
 
+/// Reads a family that is no stack of equal blocks with one sequence. @returns false for the other families
+bool read_other_kind(const YamlMap& map, HuggingFaceConfig& config) {
+  using Kind = Family::Kind;
+  const Kind kind = config.family.kind;
+  if (kind == Kind::encoder_decoder) {
+    read_encoder_decoder(map, config);
+  } else if (kind == Kind::image_stages) {
+    read_image_stages(map, config);
+  } else if (kind == Kind::state_space) {
+    read_state_space(map, config);
+  } else {
+    return false;
+  }
+  refuse_other_networks(map, config);
+  return true;
+}
+
 }  // namespace
 
 HuggingFaceConfig read_hugging_face_config(const YamlValue& value) {
@@ -335,6 +314,7 @@ HuggingFaceConfig read_hugging_face_config(const YamlValue& value) {
   const auto origin = given(map, "_name_or_path");
   if (origin && origin->is(YamlNode::Kind::scalar) && origin->node().text.size() <= kLongestName)
     config.origin = printable(origin->node().text);
+  if (read_other_kind(map, config)) return config;
   read_sizes(map, config);
   read_activation(map, config);
   config.reads_tokens() ? read_words(map, config) : read_image(map, config);

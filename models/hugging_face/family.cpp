@@ -138,6 +138,25 @@ Family vit() {
   return family;
 }
 
+Family dinov2() {
+  Family family = vit();
+  family.model_type = "dinov2";
+  family.keys.hidden = "";
+  family.four_widths = true;
+  family.layer_scale = true;
+  return family;
+}
+
+Family olmo() {
+  Family family{.model_type = "olmo", .norm = Family::Norm::plain_layer};
+  family.attention_bias_key = true;
+  return family;
+}
+
+Family other(std::string_view model_type, Family::Kind kind, Family::Norm norm, bool tied) {
+  return {.model_type = model_type, .kind = kind, .norm = norm, .tied = tied};
+}
+
 Family llama() {
   return {.model_type = "llama", .attention_bias_key = true};
 }
@@ -206,7 +225,15 @@ const std::vector<HuggingFaceFamily>& hugging_face_families() {
       encoder("xlm-roberta", 2),
       encoder("camembert", 2),
       encoder("electra", 0),
-      distilbert()};
+      distilbert(),
+      olmo(),
+      dinov2(),
+      other("t5", Family::Kind::encoder_decoder, Family::Norm::rms, true),
+      other("mt5", Family::Kind::encoder_decoder, Family::Norm::rms, false),
+      other("whisper", Family::Kind::encoder_decoder, Family::Norm::layer, true),
+      other("swin", Family::Kind::image_stages, Family::Norm::layer, false),
+      other("convnext", Family::Kind::image_stages, Family::Norm::layer, false),
+      other("mamba2", Family::Kind::state_space, Family::Norm::rms, false)};
   return families;
 }
 

@@ -7,8 +7,10 @@ namespace stepcast {
 
 /// A family of transformers in Hugging Face's library, by its `model_type`.
 struct HuggingFaceFamily {
-  enum class Kind { decoder, encoder, image };
-  enum class Norm { layer, rms };
+  /// A stack of equal blocks over words or an image; two stacks, of two sequences; stages of an image whose
+  /// maps shrink; a stack of state spaces.
+  enum class Kind { decoder, encoder, image, encoder_decoder, image_stages, state_space };
+  enum class Norm { layer, plain_layer, rms };  ///< plain_layer: without scale and shift
   /// Where a block normalises: before its halves, after their addition (BERT), on both sides of each half
   /// (Gemma 2), after each half (OLMo 2); or its halves read the same input after one norm, or after two
   /// (GPT-NeoX).
@@ -40,6 +42,7 @@ struct HuggingFaceFamily {
   Keys keys = {};
   Biases biases = {};
   bool gated = true;                ///< the hidden layer is multiplied with a second one, its gate
+  bool layer_scale = false;         ///< what a block adds has a trained factor for each feature
   bool tied = false;                ///< default of `tie_word_embeddings`
   bool four_widths = false;         ///< hidden units are 4 x width if their key is missing
   bool attention_bias_key = false;  ///< `attention_bias` and `mlp_bias` are read

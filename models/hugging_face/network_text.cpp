@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "models/hugging_face/network_lines.hpp"
 #include "models/layer_times/trace_text.hpp"
 
 namespace stepcast {
@@ -26,16 +27,14 @@ std::string reads(std::string_view input) {
 }
 
 const char* norm_kind(const HuggingFaceConfig& config) {
+  if (config.family.norm == Family::Norm::plain_layer) return "layer_norm, affine: false";
   return config.family.norm == Family::Norm::rms ? "rms_norm" : "layer_norm";
 }
 
-/// Dropout behind a layer, which is then called NAME_dropout; nothing without a rate.
-std::string dropout(const char* indent, const char* name, double rate) {
-  if (!(rate > 0)) return "";
-  return fmt::format("{}- {{name: {}_dropout, kind: dropout, rate: {:.6g}}}\n", indent, name, rate);
+std::string layer_scale(const HuggingFaceConfig& config, const char* name) {
+  return config.family.layer_scale ? fmt::format("{}- {{name: {}_scale, kind: scale}}\n", kInBlock, name)
+                                   : "";
 }
-
-constexpr const char* kInBlock = "      ";
 
 std::string norm(const HuggingFaceConfig& config, std::string_view name, std::string_view input = "") {
   return fmt::format("{}- {{name: {}, kind: {}{}}}\n", kInBlock, name, norm_kind(config), reads(input));
@@ -43,6 +42,7 @@ std::string norm(const HuggingFaceConfig& config, std::string_view name, std::st
 
 /// The last layer of what a block adds.
 std::string added(const HuggingFaceConfig& config, const char* name) {
+  if (config.family.layer_scale) return fmt::format("{}_scale", name);
   return fmt::format("{}{}", name, config.block_dropout > 0 ? "_dropout" : "");
 }
 
@@ -104,7 +104,7 @@ std::string attention_layers(const HuggingFaceConfig& config, std::string_view i
   return text +
          fmt::format("      - {{name: projection, kind: dense, units: {}{}}}\n", config.width,
                      bias(config.family.biases.projection)) +
-         dropout(kInBlock, "projection", config.block_dropout);
+         dropout_line(kInBlock, "projection", config.block_dropout) + layer_scale(config, "projection");
 }
 
 /// The experts that each token visits, side by side. The factor of a gate is added here, which costs as much.
@@ -137,7 +137,7 @@ std::string hidden_layers(const HuggingFaceConfig& config, std::string_view inpu
              "      - {{name: contract, kind: dense, units: {}{}}}\n",
              (config.family.gated ? 2 : 1) * config.hidden, bias(has_bias), reads(input), config.activation,
              config.activation, config.width, bias(has_bias)) +
-         dropout(kInBlock, "contract", config.block_dropout);
+         dropout_line(kInBlock, "contract", config.block_dropout) + layer_scale(config, "contract");
 }
 
 std::string add(std::string_view name, std::string_view inputs) {
@@ -145,6 +145,7 @@ std::string add(std::string_view name, std::string_view inputs) {
 }
 
 std::string block_layers(const HuggingFaceConfig& config, std::int64_t tokens) {
+  if (config.family.kind == Family::Kind::state_space) return state_space_layers(config);
   const std::string projection = added(config, "projection"), hidden = added_hidden(config);
   switch (config.family.blocks) {
     case Blocks::before:
@@ -174,10 +175,6 @@ std::string block_layers(const HuggingFaceConfig& config, std::int64_t tokens) {
          add("add1", hidden + ", " + projection + ", previous");
 }
 
-std::string repeated(std::int64_t times, std::string_view name, const std::string& layers) {
-  return fmt::format("  - repeat: {}\n    name: {}\n    layers:\n{}", times, name, layers);
-}
-
 std::string blocks(const HuggingFaceConfig& config, std::int64_t tokens) {
   const bool ends_with_norm = config.family.blocks == Blocks::after_sum;
   std::string text;
@@ -185,10 +182,10 @@ std::string blocks(const HuggingFaceConfig& config, std::int64_t tokens) {
     HuggingFaceConfig dense = config;
     dense.experts = 0;
     dense.hidden = config.dense_hidden;
-    text = repeated(config.first_dense, "dense_block", block_layers(dense, tokens));
+    text = repeated_lines(config.first_dense, "dense_block", block_layers(dense, tokens));
   }
   if (config.layers > config.first_dense)
-    text += repeated(config.layers - config.first_dense, "block", block_layers(config, tokens));
+    text += repeated_lines(config.layers - config.first_dense, "block", block_layers(config, tokens));
   return text +
          (ends_with_norm ? "" : fmt::format("  - {{name: final_norm, kind: {}}}\n", norm_kind(config)));
 }
@@ -222,7 +219,7 @@ std::string embedding_layers(const HuggingFaceConfig& config) {
     text += position_table(config.positions + family.position_offset + family.reserved_positions);
   if (family.kind == Family::Kind::encoder || family.model_type == "bloom")
     text += "  - {name: embedding_norm, kind: layer_norm}\n";
-  text += dropout("  ", "embedding", config.embedding_dropout);
+  text += dropout_line("  ", "embedding", config.embedding_dropout);
   if (config.embedding_width == config.width) return text;
   return text + fmt::format("  - {{name: wide_tokens, kind: dense, units: {}}}\n", config.width);
 }
@@ -268,16 +265,28 @@ std::string encoder_head(const HuggingFaceConfig& config) {
          vocabulary_layer(config) + kLoss;
 }
 
+/// DINOv2 reads classes from the class token and the mean of the others, side by side.
+std::string mean_of_patches(const HuggingFaceConfig& config, std::int64_t side) {
+  return fmt::format(
+      "  - {{name: patches_out, kind: slice, first: 1, count: {0}, inputs: [final_norm]}}\n"
+      "  - {{name: map_out, kind: reshape, shape: [{1}, {2}, {2}]}}\n"
+      "  - {{name: mean, kind: average_pool, kernel: {2}}}\n"
+      "  - {{name: patch_out, kind: reshape, shape: [{1}]}}\n"
+      "  - {{name: features, kind: concatenate, inputs: [class_out, patch_out]}}\n",
+      side * side, config.width, side);
+}
+
 std::string image_layers(const HuggingFaceConfig& config) {
   const std::int64_t side = config.image / config.patch, tokens = side * side;
   return fmt::format(
              "  - {{name: patches, kind: convolution, filters: {}, kernel: {}, stride: {}}}\n"
              "  - {{name: sequence, kind: reshape, shape: [{}, {}]}}\n"
-             "  - {{name: class, kind: class_token}}\n",
-             config.width, config.patch, config.patch, tokens, config.width) +
-         position_table(tokens + 1) + dropout("  ", "embedding", config.embedding_dropout) +
+             "  - {{name: class, kind: class_token{}}}\n",
+             config.width, config.patch, config.patch, tokens, config.width,
+             config.mask_token ? ", unused: 1" : "") +
+         position_table(tokens + 1) + dropout_line("  ", "embedding", config.embedding_dropout) +
          blocks(config, tokens + 1) + "  - {name: class_out, kind: first_token}\n" +
-         class_layer(config, true);
+         (config.family.layer_scale ? mean_of_patches(config, side) : "") + class_layer(config, true);
 }
 
 /// Where the network comes from, and what of it the file leaves out.
@@ -297,6 +306,11 @@ std::string source_of(const HuggingFaceConfig& config, std::int64_t sequence) {
   if (config.family.latent)
     text += "; values are padded to the width of keys, as for FlashAttention 2; all of a key is rotated";
   if (config.family.shared_expert) text += "; the gate of the shared expert is added in place of multiplied";
+  if (config.clipped) text += "; queries, keys and values are not clipped";
+  if (config.stochastic_depth) text += "; without stochastic depth";
+  if (config.window > 0) text += "; copies that shift and cut windows are written as up_sample by 1";
+  if (!config.stages.empty() && config.window == 0)
+    text += "; copies that norms make of maps with channels first are not modelled";
   if (config.unbuilt_layers > 0) text += "; without its layers of multi-token prediction";
   return text;
 }
@@ -313,14 +327,24 @@ std::string network_text(const HuggingFaceConfig& config, const std::string& nam
   if (!config.reads_tokens()) {
     return header(name, source_of(config, 0), fmt::format("image {} x {}", config.image, config.image),
                   fmt::format("[{}, {}, {}]", config.channels, config.image, config.image)) +
-           image_layers(config);
+           (config.stages.empty() ? image_layers(config)
+                                  : image_stage_layers(config) + class_layer(config, true));
   }
   const std::int64_t tokens = sequence > 0 ? sequence : config.positions;
   if (tokens == 0)
     throw InputError("--sequence: required, as the configuration does not say the most tokens of a sample");
-  if (config.family.positions == Family::Positions::table && tokens > config.positions) {
+  const bool limited = config.family.positions == Family::Positions::table || config.decoder.sound_tokens > 0;
+  if (limited && tokens > config.positions) {
     throw InputError(fmt::format("--sequence: expected at most the {} positions of the network, got {}",
                                  config.positions, tokens));
+  }
+  if (config.decoder.layers > 0) {
+    const std::int64_t sound = config.decoder.sound_tokens;
+    return header(name, source_of(config, tokens),
+                  sound > 0 ? fmt::format("sound of {} tokens with {} words", sound, tokens)
+                            : fmt::format("pair of sequences of {} tokens", tokens),
+                  encoder_decoder_input(config, tokens)) +
+           encoder_decoder_layers(config, tokens) + vocabulary_layer(config) + kLoss;
   }
   return header(name, source_of(config, tokens), fmt::format("sequence of {} tokens", tokens),
                 fmt::format("[{}]", tokens)) +

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/yaml.hpp"
 #include "models/hugging_face/family.hpp"
@@ -19,6 +20,24 @@ struct HuggingFaceConfig {
     std::int64_t q_rank = 0;   ///< of the array that queries are products of; 0: there is none
     std::int64_t kv_rank = 0;  ///< of the array that keys and values are products of
     std::int64_t plain = 0, rotary = 0, value = 0;  ///< of a head: parts of its keys; its values
+  };
+
+  /// Blocks of one width of a network whose maps shrink from stage to stage.
+  struct Stage {
+    std::int64_t blocks = 1, width = 1, heads = 1;  ///< heads: of Swin
+  };
+  /// The second stack of a network of two sequences, and what only such networks have.
+  struct Decoder {
+    std::int64_t layers = 0, heads = 1, hidden = 1;
+    std::int64_t buckets = 0;       ///< of distances whose biases are trained (T5); 0: none
+    std::int64_t sound_bands = 0;   ///< rows of the sound's spectrum (Whisper); 0: words
+    std::int64_t sound_tokens = 0;  ///< tokens of the sound, each of two columns of the spectrum
+    double hidden_dropout = 0;      ///< share of the hidden units that is dropped
+  };
+  /// The mixing layer of Mamba 2.
+  struct StateSpace {
+    std::int64_t inner = 1, heads = 1, states = 1, groups = 1, chunk = 1, taps = 1;
+    bool bias = false, taps_bias = true;  ///< of its projections; of its convolution
   };
 
   HuggingFaceFamily family;
@@ -47,9 +66,21 @@ struct HuggingFaceConfig {
   bool gelu_gate = false;  ///< the gate is GELU of its layer: counted as SwiGLU, whose gate is SiLU
   /// Shares that are dropped: of the softmax, of what a block adds, of the sum of embeddings.
   double attention_dropout = 0, block_dropout = 0, embedding_dropout = 0;
+  bool clipped = false;           ///< queries, keys and values are (OLMo's clip_qkv)
+  bool mask_token = false;        ///< DINOv2 holds a token for masked places, which no loss of classes uses
+  bool stochastic_depth = false;  ///< blocks are left out at random
+  std::vector<Stage> stages;
+  std::int64_t window = 0;      ///< side of a window (Swin)
+  double expansion = 4;         ///< hidden units of a block divided by its width (stages)
+  bool position_table = false;  ///< Swin's positions are trained
+  Decoder decoder = {};
+  StateSpace state_space = {};
   bool tied = false;  ///< the output embedding is the table of words
 
-  bool reads_tokens() const { return family.kind != HuggingFaceFamily::Kind::image; }
+  bool reads_tokens() const {
+    return family.kind != HuggingFaceFamily::Kind::image &&
+           family.kind != HuggingFaceFamily::Kind::image_stages;
+  }
 };
 
 /// Reads the top level of `config.json`. JSON is YAML, so the strict reader of core gives file, line and
@@ -63,6 +94,17 @@ HuggingFaceConfig read_hugging_face_config(const YamlValue& value);
 /// that are added to them. Values are padded to the width of keys and cut again, as the library does for
 /// FlashAttention 2; a pool of averages stands for the cut.
 std::string latent_attention(const HuggingFaceConfig& config, std::string_view input, std::int64_t tokens);
+
+/// The layers of a network of two sequences, from its input to its loss, and its input: the words of both, or
+/// a sound and the words.
+std::string encoder_decoder_layers(const HuggingFaceConfig& config, std::int64_t tokens);
+std::string encoder_decoder_input(const HuggingFaceConfig& config, std::int64_t tokens);
+
+/// The layers of Swin or ConvNeXt up to the features of the image.
+std::string image_stage_layers(const HuggingFaceConfig& config);
+
+/// The layers of a block of Mamba 2.
+std::string state_space_layers(const HuggingFaceConfig& config);
 
 /// The text of a network file for a transformer, from its input (words or an image) to its losses. Dropout is
 /// left out. A sliding window of attention is not modelled: every token attends to all tokens.

@@ -17,6 +17,7 @@ constexpr std::array kKindWords{"convolution",
                                 "batch_norm",
                                 "layer_norm",
                                 "rms_norm",
+                                "scale",
                                 "relu",
                                 "leaky_relu",
                                 "sigmoid",
@@ -27,6 +28,7 @@ constexpr std::array kKindWords{"convolution",
                                 "swiglu",
                                 "max_pool",
                                 "average_pool",
+                                "slice",
                                 "add",
                                 "concatenate",
                                 "up_sample",
@@ -36,6 +38,7 @@ constexpr std::array kKindWords{"convolution",
                                 "gru",
                                 "rotary_embedding",
                                 "attention",
+                                "state_space",
                                 "experts",
                                 "position_embedding",
                                 "class_token",
@@ -125,12 +128,17 @@ void complete_batch_norm(Layer& layer) {
                       {"running_variance", channels, false}};
 }
 
-void complete_layer_norm(Layer& layer) {
+void complete_layer_norm(Layer& layer, bool affine) {
   layer.output = layer.input;
-  layer.parameters = {{"scale", {layer.input.back()}}, {"shift", {layer.input.back()}}};
+  if (affine) layer.parameters = {{"scale", {layer.input.back()}}, {"shift", {layer.input.back()}}};
 }
 
 void complete_rms_norm(Layer& layer) {
+  layer.output = layer.input;
+  layer.parameters = {{"scale", {layer.input.back()}}};
+}
+
+void complete_scale(Layer& layer) {
   layer.output = layer.input;
   layer.parameters = {{"scale", {layer.input.back()}}};
 }
@@ -146,11 +154,29 @@ void complete_recurrent(bool whole_sequence, Layer& layer) {
 }
 
 std::int64_t heads_of_input(const Layer& layer) {
-  return layer.heads + 2 * (layer.kv_heads > 0 ? layer.kv_heads : layer.heads);
+  const std::int64_t kv_heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
+  return layer.heads + (layer.inputs.size() > 1 ? 0 : 2 * kv_heads);
+}
+
+std::int64_t attended_tokens(const Layer& layer) {
+  return layer.keys > 0 ? layer.keys : layer.input.front();
 }
 
 void complete_attention(Layer& layer) {
   layer.output = with_last(layer.input, layer.input.back() / heads_of_input(layer) * layer.heads);
+  if (layer.position_bias > 0) layer.parameters = {{"position_bias", {layer.position_bias, layer.heads}}};
+}
+
+void complete_state_space(bool bias, Layer& layer) {
+  const std::int64_t shared = 2 * layer.groups * layer.hidden;
+  const std::int64_t inner = (layer.input.back() - shared - layer.heads) / 2;
+  layer.output = with_last(layer.input, inner);
+  layer.parameters = {{"convolution", {inner + shared, layer.window.kernel.front()}},
+                      {"decay", {layer.heads}},
+                      {"skip", {layer.heads}},
+                      {"step_bias", {layer.heads}},
+                      {"scale", {inner}}};
+  if (bias) layer.parameters.push_back({"bias", {inner + shared}});
 }
 
 void complete_experts(Layer& layer) {
@@ -166,14 +192,15 @@ double expert_rows(const Layer& layer) {
   return layer.coefficient * static_cast<double>(layer.input.front()) * static_cast<double>(layer.top);
 }
 
-void complete_position_embedding(std::int64_t rows, Layer& layer) {
+void complete_position_embedding(std::int64_t rows, Layer& layer, bool trained) {
   layer.output = layer.input;
-  layer.parameters = {{"weight", {rows, layer.input.back()}}};
+  layer.parameters = {{"weight", {rows, layer.input.back()}, trained}};
 }
 
-void complete_class_token(Layer& layer) {
+void complete_class_token(std::int64_t unused, Layer& layer) {
   layer.output = {layer.input.front() + 1, layer.input.back()};
   layer.parameters = {{"weight", {layer.input.back()}}};
+  if (unused > 0) layer.parameters.push_back({"unused", {unused, layer.input.back()}, false});
 }
 
 void complete_concatenate(std::int64_t first_dimensions, Layer& layer) {
@@ -213,13 +240,25 @@ Keys window_keys() {
 
 Keys attention_keys() {
   return joined_keys(
-      {only_with("attention, rotary_embedding",
-                 {{"heads", "integer", kSizes, "required", "heads of queries"},
-                  {"kv_heads", "integer", kSizes, "heads",
+      {only_with("attention, rotary_embedding, state_space",
+                 {{"heads", "integer", kSizes, "required", "heads of queries; of a state space, all heads"}}),
+       only_with("attention, rotary_embedding",
+                 {{"kv_heads", "integer", kSizes, "heads",
                    "heads of keys and values, a divisor of `heads` (grouped queries)"}}),
-       only_with("attention",
-                 {{"causal", "boolean", "", "false", "whether a token sees only those before it"},
-                  {"dropout", "number", "0 to 0.999", "0", "share of the softmax that is dropped"}}),
+       only_with(
+           "attention",
+           {{"causal", "boolean", "", "false", "whether a token sees only those before it"},
+            {"dropout", "number", "0 to 0.999", "0", "share of the softmax that is dropped"},
+            {"window", "integer", kSizes, "all tokens",
+             "tokens of a window, a divisor of all tokens; each attends to those of its window"},
+            {"position_bias", "integer", "0 to 1e9", "none",
+             "rows of a trained table, {rows, heads}, whose values are added to the scores; 0: those of "
+             "another layer's table are added"}}),
+       only_with("state_space",
+                 {{"state", "integer", kSizes, "required", "states of a feature"},
+                  {"state_groups", "integer", kSizes, "1", "groups of heads that share inputs and outputs"},
+                  {"chunk", "integer", kSizes, "256", "tokens that products compute at once"},
+                  {"taps", "integer", "1 to 1e6", "4", "tokens that the convolution before the scan reads"}}),
        only_with("experts",
                  {{"experts", "integer", "1 to 1e6", "required", "experts, each of which is a SwiGLU block"},
                   {"top", "integer", "1 to 1e6", "required", "experts that each token visits"}})});
@@ -229,7 +268,7 @@ Keys own_keys() {
   return joined_keys(
       {window_keys(),
        only_with("dense", {{"units", "integer", kSizes, "required", "features of the output"}}),
-       only_with("convolution, locally_connected, dense",
+       only_with("convolution, locally_connected, dense, state_space",
                  {{"bias", "boolean", "", "true", "whether the layer has a bias"}}),
        only_with("dense", {{"weight_of", "text", "", "a weight of its own",
                             "an earlier layer whose weight this layer uses (tied weights)"}}),
@@ -241,8 +280,14 @@ Keys own_keys() {
                                {"output", "name", "sequence, last", "sequence",
                                 "whether the output has all time steps or only the last one"}}),
        attention_keys(),
-       only_with("position_embedding", {{"rows", "integer", kSizes, "the number of tokens",
-                                         "trained rows, one for each position"}}),
+       only_with("position_embedding",
+                 {{"rows", "integer", kSizes, "the number of tokens", "trained rows, one for each position"},
+                  {"trained", "boolean", "", "true", "whether the rows are trained (or fixed sines)"}}),
+       only_with("class_token", {{"unused", "integer", "0 to 1e9", "0",
+                                  "further tokens that the network holds and its loss does not train"}}),
+       only_with("layer_norm", {{"affine", "boolean", "", "true", "whether it has a scale and a shift"}}),
+       only_with("slice", {{"first", "integer", "0 to 1e9", "0", "first row that is taken"},
+                           {"count", "integer", kSizes, "required", "rows that are taken"}}),
        only_with("up_sample", {{"factor", "integer or list of integers", "1 to 1e6", "required",
                                 "factor on each spatial dimension; nearest neighbour"}}),
        only_with("reshape", {{"shape", "list of integers", kSizes, "required",

@@ -20,6 +20,7 @@ enum class LayerKind {
   batch_norm,
   layer_norm,  ///< over the last dimension
   rms_norm,    ///< layer norm without mean and shift
+  scale,       ///< a trained factor for each feature of the last dimension (LayerScale)
   relu,
   leaky_relu,
   sigmoid,
@@ -30,6 +31,7 @@ enum class LayerKind {
   swiglu,  ///< silu of the first half of the features, times the second half
   max_pool,
   average_pool,
+  slice,        ///< some rows of the first dimension
   add,          ///< sum of two or more inputs of equal shape
   concatenate,  ///< two or more inputs, one after the other along the first dimension (channels)
   up_sample,    ///< nearest neighbour, an integer factor for each dimension
@@ -39,6 +41,7 @@ enum class LayerKind {
   gru,
   rotary_embedding,       ///< rotates queries and keys by their positions; input as attention's
   attention,              ///< multi-head scaled dot-product core, without its projections
+  state_space,            ///< convolution, scan, gate and norm of a Mamba 2 block, without its projections
   experts,                ///< a router, and SwiGLU blocks of which each token visits a few
   position_embedding,     ///< adds a trained row for every position
   class_token,            ///< puts a trained token before the others
@@ -83,13 +86,20 @@ struct Layer {
   Window window;  ///< convolution, locally_connected, pools; `kernel` alone is the factor of up_sample
   /// convolution: parts into which channels and filters are divided; each part of the filters reads one part
   /// of the channels
-  std::int64_t groups = 1;
-  std::int64_t hidden = 0;    ///< lstm, gru: cells per direction; experts: hidden units of one expert
+  std::int64_t groups = 1;  ///< state_space: groups of heads that share what writes and reads the states
+  /// lstm, gru: cells per direction; experts: hidden units of one expert; state_space: states of a feature
+  std::int64_t hidden = 0;
   std::int64_t heads = 0;     ///< attention, rotary_embedding: heads of the queries
   std::int64_t kv_heads = 0;  ///< heads of keys and of values, if fewer (grouped-query attention); 0: as many
-  std::int64_t experts = 0;   ///< experts
-  std::int64_t top = 0;       ///< experts: experts that process a token
-  bool causal = false;        ///< attention: a token attends only to itself and earlier tokens
+  /// attention: tokens that each token attends to, if not those of its own input: those of a window or of
+  /// another sequence; state_space: tokens of a chunk; 0: all tokens of the input
+  std::int64_t keys = 0;
+  /// attention: rows of the trained table whose values are added to the scores; 0: another layer's table;
+  /// -1: nothing is added
+  std::int64_t position_bias = -1;
+  std::int64_t experts = 0;    ///< experts
+  std::int64_t top = 0;        ///< experts: experts that process a token
+  bool causal = false;         ///< attention: a token attends only to itself and earlier tokens
   bool bidirectional = false;  ///< lstm, gru: outputs of both directions, concatenated
   double coefficient = 0;      ///< leaky_relu: slope; elu: alpha; dropout, attention: share of dropped
                                ///< elements; experts: rows that are processed / (tokens x top)
@@ -130,8 +140,11 @@ void complete_locally_connected(std::int64_t filters, bool bias, Layer& layer);
 /// Batch norm: trainable scale and shift, and running mean and variance (not trainable), for each channel.
 void complete_batch_norm(Layer& layer);
 
-/// Layer norm: scale and shift over the last dimension.
-void complete_layer_norm(Layer& layer);
+/// Layer norm: scale and shift over the last dimension, unless it is not affine.
+void complete_layer_norm(Layer& layer, bool affine = true);
+
+/// Scale: a factor for each feature of the last dimension.
+void complete_scale(Layer& layer);
 
 /// RMS norm: scale over the last dimension.
 void complete_rms_norm(Layer& layer);
@@ -141,10 +154,16 @@ void complete_rms_norm(Layer& layer);
 /// @param whole_sequence  true: output {time, directions x hidden}; false: the output of the last time step
 void complete_recurrent(bool whole_sequence, Layer& layer);
 
-/// Number of heads side by side in the input of attention: those of queries, keys and values.
+/// Number of heads side by side in the first input of attention: those of queries, keys and values, or of
+/// queries alone, if it has three inputs.
 std::int64_t heads_of_input(const Layer& layer);
 
-/// Attention: input {time, (heads + 2 kv_heads) x head} -> {time, heads x head}. Needs `heads`, `kv_heads`.
+/// Tokens that each token of attention attends to.
+std::int64_t attended_tokens(const Layer& layer);
+
+/// Attention: input {time, (heads + 2 kv_heads) x head} -> {time, heads x head}; with three inputs, queries
+/// {time, heads x head}, keys and values {keys, kv_heads x head}. A table of biases {position_bias, heads}.
+/// Needs `inputs`, `heads`, `kv_heads`, `position_bias`.
 void complete_attention(Layer& layer);
 
 /// Experts: input {time, features} -> the same. A router {experts, features}, and for each expert the weights
@@ -152,14 +171,22 @@ void complete_attention(Layer& layer);
 /// `hidden`, `experts`, `top`. Source: A. Q. Jiang et al., "Mixtral of experts", arXiv:2401.04088, section 2.
 void complete_experts(Layer& layer);
 
+/// State space: input {time, 2 x inner + 2 x groups x hidden + heads} -> {time, inner}: gate, values, what
+/// writes and reads the states, and steps. A depthwise convolution of `window.kernel` tokens over values and
+/// what writes and reads; for each head a decay, a skip and a bias of the steps; the scale of a norm. Needs
+/// `heads`, `groups`, `hidden`, `window`. Source: T. Dao, A. Gu, "Transformers are SSMs", arXiv:2405.21060,
+/// section 7; Mamba2Mixer of Hugging Face's transformers.
+void complete_state_space(bool bias, Layer& layer);
+
 /// Rows that the experts process for one sample: tokens x top, times the padding of their capacity.
 double expert_rows(const Layer& layer);
 
-/// Position embedding: input {time, features} -> the same; a table {rows, features}.
-void complete_position_embedding(std::int64_t rows, Layer& layer);
+/// Position embedding: input {time, features} -> the same; a table {rows, features}, trained or not.
+void complete_position_embedding(std::int64_t rows, Layer& layer, bool trained = true);
 
 /// Class token: input {time, features} -> {time + 1, features}; the token {features}.
-void complete_class_token(Layer& layer);
+/// @param unused  further tokens that are held and not trained
+void complete_class_token(std::int64_t unused, Layer& layer);
 
 /// Concatenation of inputs that differ only in their first dimension.
 /// @param first_dimensions  sum of the first dimensions of all inputs

@@ -164,6 +164,12 @@ void check_inputs(const YamlValue& value, const Layer& layer, const Scope& scope
     if (count == 0) value.refuse("a layer of kind measured takes one or more inputs, got 0");
     return;
   }
+  if (layer.kind == LayerKind::attention) {
+    if (count != 1 && count != 3)
+      value.refuse(fmt::format(
+          "a layer of kind attention takes one input, or queries, keys and values; got {}", count));
+    return;
+  }
   const bool joins = layer.kind == LayerKind::concatenate;
   const bool several = layer.kind == LayerKind::add || joins;
   if (several ? count < 2 : count != 1) {
@@ -198,6 +204,19 @@ void complete_joined(const Scope& scope, Layer& layer) {
   complete_concatenate(sum, layer);
 }
 
+/// Completes attention whose queries, keys and values are three inputs, the latter two of any sequence.
+void complete_three_inputs(const YamlValue& value, const Scope& scope, Layer& layer) {
+  const Shape &keys = shape_of(layer.inputs[1], scope), values = shape_of(layer.inputs[2], scope);
+  const std::int64_t kv_heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
+  const std::int64_t features = layer.input.back() / layer.heads * kv_heads;
+  if (keys != values || keys.size() != 2 || keys.back() != features)
+    value.refuse(fmt::format("expected keys and values of time x {}, got {} and {}", features,
+                             to_string(keys), to_string(values)));
+  if (layer.causal && keys.front() != layer.input.front())
+    value.refuse("causal attention takes as many keys as queries");
+  layer.keys = keys.front();
+}
+
 Layer read_one(const YamlValue& value, const Scope& scope) {
   const YamlMap yaml = value.any_map();
   if (yaml.has("repeat")) yaml.at("repeat").refuse("a block inside a block cannot be repeated");
@@ -209,6 +228,8 @@ Layer read_one(const YamlValue& value, const Scope& scope) {
   check_inputs(value, layer, scope);
   read_layer(value, layer);
   if (layer.kind == LayerKind::concatenate) complete_joined(scope, layer);
+  if (layer.kind == LayerKind::attention && layer.inputs.size() > 1)
+    complete_three_inputs(value, scope, layer);
   if (yaml.has("weight_of")) tie_weight(yaml.at("weight_of"), scope, layer);
   check_size(value, layer.output);
   for (const ParameterTensor& tensor : layer.parameters) check_size(value, tensor.shape);

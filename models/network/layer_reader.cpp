@@ -166,6 +166,10 @@ void read_heads(const YamlMap& yaml, Layer& layer) {
     if (kv_heads < layer.heads) layer.kv_heads = kv_heads;
   }
   if (layer.input.back() % heads_of_input(layer) == 0) return;
+  if (layer.inputs.size() > 1)
+    yaml.value().refuse(
+        fmt::format("attention takes queries whose features are a multiple of {} heads, got {}", layer.heads,
+                    layer.input.back()));
   if (layer.kv_heads > 0) {
     yaml.value().refuse(fmt::format(
         "{} takes the features of {} heads, {} of queries and {} of keys and of values, got {}",
@@ -175,12 +179,53 @@ void read_heads(const YamlMap& yaml, Layer& layer) {
                                   to_string(layer.kind), layer.heads, layer.input.back()));
 }
 
+/// Windows of equally many tokens, one after another.
+void read_attention_window(const YamlValue& value, Layer& layer) {
+  const std::int64_t tokens = layer.input.front(), window = value.integer(1, tokens);
+  if (tokens % window != 0 || layer.inputs.size() > 1)
+    value.refuse(fmt::format("expected a divisor of the {} tokens of one input, got {}", tokens, window));
+  if (window < tokens) layer.keys = window;
+}
+
 void read_attention(const YamlValue& value, Layer& layer) {
   const YamlMap yaml = keys(value, layer);
   read_heads(yaml, layer);
   layer.causal = flag(yaml, "causal", false);
   if (const auto rate = yaml.maybe("dropout")) layer.coefficient = rate->number(0, 0.999);
+  if (const auto rows = yaml.maybe("position_bias")) layer.position_bias = rows->integer(0, kMost);
+  if (const auto window = yaml.maybe("window")) read_attention_window(*window, layer);
   complete_attention(layer);
+}
+
+void read_state_space(const YamlValue& value, Layer& layer) {
+  const YamlMap yaml = keys(value, layer);
+  require_rank(value, layer, 2, 2);
+  const auto count_or = [&](std::string_view key, std::int64_t most, std::int64_t default_value) {
+    const auto number = yaml.maybe(key);
+    return number ? number->integer(1, most) : default_value;
+  };
+  layer.heads = count(yaml, "heads", kLargestSize);
+  layer.hidden = count(yaml, "state", kLargestSize);
+  layer.groups = count_or("state_groups", layer.heads, 1);
+  layer.keys = std::min(count_or("chunk", kMost, 256), layer.input.front());
+  layer.window.kernel = {count_or("taps", kLargestSize, 4)};
+  const std::int64_t twice = layer.input.back() - 2 * layer.groups * layer.hidden - layer.heads;
+  if (twice <= 0 || twice % (2 * layer.heads) != 0 || layer.heads % layer.groups != 0)
+    value.refuse(
+        fmt::format("state_space takes 2 x inner + 2 x {} groups x {} states + {} heads features, inner a "
+                    "multiple of the heads and these of the groups, got {}",
+                    layer.groups, layer.hidden, layer.heads, layer.input.back()));
+  complete_state_space(flag(yaml, "bias", true), layer);
+}
+
+void read_slice(const YamlValue& value, Layer& layer) {
+  const YamlMap yaml = keys(value, layer);
+  const auto start = yaml.maybe("first");
+  const std::int64_t first = start ? start->integer(0, kMost) : 0;
+  const std::int64_t rows = layer.input.front();
+  if (first >= rows) start->refuse(fmt::format("expected a row of {}, got {}", rows, first));
+  layer.output = layer.input;
+  layer.output.front() = yaml.at("count", "an integer >= 1").integer(1, rows - first);
 }
 
 void read_rotary_embedding(const YamlValue& value, Layer& layer) {
@@ -202,13 +247,16 @@ void read_position_embedding(const YamlValue& value, Layer& layer) {
   require_rank(value, layer, 2, 2);
   std::int64_t rows = layer.input.front();
   if (const auto more = yaml.maybe("rows")) rows = more->integer(rows, kMost);
-  complete_position_embedding(rows, layer);
+  complete_position_embedding(rows, layer, flag(yaml, "trained", true));
 }
 
 void read_token(const YamlValue& value, Layer& layer) {
-  keys(value, layer);
+  const YamlMap yaml = keys(value, layer);
   require_rank(value, layer, 2, 2);
-  if (layer.kind == LayerKind::class_token) return complete_class_token(layer);
+  if (layer.kind == LayerKind::class_token) {
+    const auto unused = yaml.maybe("unused");
+    return complete_class_token(unused ? unused->integer(0, kMost) : 0, layer);
+  }
   layer.output = {layer.input.back()};
 }
 
@@ -255,9 +303,10 @@ void read_activation(const YamlValue& value, Layer& layer) {
 }
 
 void read_norm(const YamlValue& value, Layer& layer) {
-  keys(value, layer);
+  const YamlMap yaml = keys(value, layer);
   if (layer.kind == LayerKind::batch_norm) complete_batch_norm(layer);
-  if (layer.kind == LayerKind::layer_norm) complete_layer_norm(layer);
+  if (layer.kind == LayerKind::layer_norm) complete_layer_norm(layer, flag(yaml, "affine", true));
+  if (layer.kind == LayerKind::scale) complete_scale(layer);
   if (layer.kind == LayerKind::rms_norm) complete_rms_norm(layer);
 }
 
@@ -282,6 +331,8 @@ void read_loss(const YamlValue& value, Layer& layer) {
 }  // namespace
 
 void read_layer(const YamlValue& value, Layer& layer) {
+  if (is_loss(layer.kind)) return read_loss(value, layer);
+  if (layer.kind == LayerKind::measured) return read_measured(value, layer);
   switch (layer.kind) {
     case LayerKind::convolution:
     case LayerKind::locally_connected:
@@ -293,6 +344,7 @@ void read_layer(const YamlValue& value, Layer& layer) {
     case LayerKind::batch_norm:
     case LayerKind::layer_norm:
     case LayerKind::rms_norm:
+    case LayerKind::scale:
       return read_norm(value, layer);
     case LayerKind::max_pool:
     case LayerKind::average_pool:
@@ -306,6 +358,10 @@ void read_layer(const YamlValue& value, Layer& layer) {
       return read_recurrent(value, layer);
     case LayerKind::attention:
       return read_attention(value, layer);
+    case LayerKind::state_space:
+      return read_state_space(value, layer);
+    case LayerKind::slice:
+      return read_slice(value, layer);
     case LayerKind::rotary_embedding:
       return read_rotary_embedding(value, layer);
     case LayerKind::experts:
@@ -320,12 +376,6 @@ void read_layer(const YamlValue& value, Layer& layer) {
     case LayerKind::concatenate:
       keys(value, layer);  // read_model sets the output, because it knows all inputs
       return;
-    case LayerKind::softmax_cross_entropy:
-    case LayerKind::sigmoid_cross_entropy:
-    case LayerKind::mean_squared_error:
-      return read_loss(value, layer);
-    case LayerKind::measured:
-      return read_measured(value, layer);
     default:
       return read_activation(value, layer);
   }

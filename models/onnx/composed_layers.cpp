@@ -150,9 +150,28 @@ void add_weight(OnnxWriter& writer, const OnnxNode& node, int weight) {
                {layer_of(writer, node, 1 - weight)}, shape);
 }
 
+/// True if the node scales or shifts the network's input, by one number or one of each channel of an image,
+/// as exports that take raw pixels do. That is no layer: nothing of it is trained, and no gradient passes it.
+bool prepares_input(const OnnxWriter& writer, const OnnxNode& node, int fixed, const OnnxValue& value) {
+  const std::string& type = node.op_type();
+  const bool arithmetic = type == "Add" || type == "Sub" || type == "Mul" || type == "Div";
+  if (!arithmetic || value.layer != "input" || !value.view.empty() || value.form != Form::layer) return false;
+  if (is_scalar(writer, node, fixed)) return true;
+  const onnx::TensorProto* tensor = constant(writer, node, fixed);
+  const Shape& input = output_of(writer, value.layer);
+  if (tensor == nullptr || input.size() < 3) return false;
+  const auto behind = static_cast<int>(input.size()) - 1, channel = tensor->dims_size() - 1 - behind;
+  return channel >= 0 && tensor->dims(channel) == input.front() &&
+         elements({tensor->dims().begin(), tensor->dims().end()}) == input.front();
+}
+
 void add_with_fixed(OnnxWriter& writer, const OnnxNode& node, int fixed) {
   OnnxValue value = value_of(writer, node, 1 - fixed);
   const std::string& type = node.op_type();
+  if (prepares_input(writer, node, fixed, value)) {
+    writer.left_out.push_back(node.name().empty() ? node.output(0) : node.name());
+    return set_form(writer, node, value, Form::layer);
+  }
   if (value.form == Form::scores) {  // scaled, or masked
     value.causal |= fixed_value(writer, node, fixed)->triangular;
     return set_form(writer, node, value, Form::scores);

@@ -80,6 +80,44 @@ void check_nodes(OnnxGraph& graph, bool (*is_known)(const std::string&)) {
   }
 }
 
+/// The sizes that a reshape gives an initializer; empty if they do not hold as many elements.
+std::vector<std::int64_t> reshaped(const onnx::TensorProto& tensor, std::vector<std::int64_t> sizes) {
+  std::int64_t elements = 1, known = 1;
+  for (const std::int64_t size : tensor.dims()) elements *= size;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0 && i < static_cast<std::size_t>(tensor.dims_size()))
+      sizes[i] = tensor.dims(static_cast<int>(i));
+    if (sizes[i] < -1 || sizes[i] == 0 || sizes[i] > kMostElements / known) return {};
+    if (sizes[i] > 0) known *= sizes[i];
+  }
+  const auto free = std::ranges::find(sizes, -1);
+  if (free != sizes.end()) *free = elements / known;
+  return elements == known * (free == sizes.end() ? 1 : *free) ? sizes : std::vector<std::int64_t>{};
+}
+
+/// Replaces reshapes of initializers that nothing else reads by initializers of the new shape. CNTK's exports
+/// reshape the weights of a dense layer behind a map. Only shapes matter, so the new ones hold no data.
+void fold_reshaped_initializers(OnnxGraph& graph) {
+  onnx::GraphProto& proto = *graph.model.mutable_graph();
+  for (int i = 0; i < proto.node_size();) {
+    const onnx::NodeProto& node = proto.node(i++);
+    if (node.op_type() != "Reshape" || node.input_size() != 2) continue;
+    const auto weight = graph.constants.find(node.input(0));
+    const auto shape = graph.numbers.find(node.input(1));
+    if (weight == graph.constants.end() || shape == graph.numbers.end() || graph.uses[node.input(0)] != 1 ||
+        graph.numbers.contains(node.input(0)))
+      continue;
+    const std::vector<std::int64_t> sizes = reshaped(*weight->second, shape->second.values);
+    if (sizes.empty()) continue;
+    onnx::TensorProto& tensor = *proto.add_initializer();
+    tensor.set_name(node.output(0));
+    tensor.set_data_type(weight->second->data_type());
+    for (const std::int64_t size : sizes) tensor.add_dims(size);
+    add_constant(tensor.name(), tensor, graph);
+    proto.mutable_node()->DeleteSubrange(--i, 1);
+  }
+}
+
 void check_limits(OnnxGraph& graph) {
   const onnx::GraphProto& proto = graph.model.graph();
   if (proto.node_size() > kMostNodes)
@@ -268,6 +306,7 @@ OnnxGraph read_onnx_graph(std::istream& bytes, const std::string& file, bool (*i
   for (const onnx::TensorProto& tensor : graph.model.graph().initializer())
     add_constant(tensor.name(), tensor, graph);
   check_nodes(graph, is_known);
+  fold_reshaped_initializers(graph);
   for (const auto& output : graph.model.graph().output()) ++graph.uses[output.name()];
   infer_shapes(graph, sizes);
   return graph;

@@ -119,6 +119,8 @@ std::string text_of(const OnnxWriter& writer, const std::string& name) {
   if (!writer.graph.more_ids.empty())
     source += fmt::format("; inputs {} are counted as the same integers as {}", names(writer.graph.more_ids),
                           writer.graph.input);
+  if (!writer.left_out.empty())
+    source += fmt::format("; arithmetic on the input ({}) is left out", names(writer.left_out));
   if (!writer.graph.masks.empty())
     source += fmt::format("; masks {} are taken as fixed", names(writer.graph.masks));
   std::string text = fmt::format("name: {}\nsource: {}\ninput: {}\nlayers:\n", quoted(name),

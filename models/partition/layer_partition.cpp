@@ -24,6 +24,9 @@ bool mixes_features(LayerKind kind) {
   switch (kind) {
     case LayerKind::layer_norm:
     case LayerKind::rms_norm:
+    case LayerKind::scale:
+    case LayerKind::slice:
+    case LayerKind::state_space:
     case LayerKind::lstm:
     case LayerKind::gru:
     case LayerKind::rotary_embedding:
@@ -201,7 +204,7 @@ void share_layer(Layer& layer, Role role, int ways) {
   layer.kv_heads /= ways;
   for (ParameterTensor& tensor : layer.parameters) {
     if (role == Role::columns) share(tensor.shape.front());
-    if (role == Role::rows && tensor.shape.size() == 2) share(tensor.shape.back());
+    if ((role == Role::rows || role == Role::inside) && tensor.shape.size() == 2) share(tensor.shape.back());
   }
 }
 

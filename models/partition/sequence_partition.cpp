@@ -18,6 +18,7 @@ bool works_by_token(LayerKind kind) {
     case LayerKind::dense:
     case LayerKind::layer_norm:
     case LayerKind::rms_norm:
+    case LayerKind::scale:
     case LayerKind::gelu:
     case LayerKind::silu:
     case LayerKind::swiglu:
@@ -191,6 +192,9 @@ std::string context_problem(const Model& part, int ways, ContextExchange how) {
   for (const Layer& layer : part.layers) {
     if (layer.kind != LayerKind::attention) continue;
     any = true;
+    if (layer.keys > 0)
+      return fmt::format("layer {} (attention) reads windows or three inputs, which are not divided",
+                         layer.name);
     const std::int64_t heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
     const std::int64_t shared = how == ContextExchange::all_to_all ? heads : layer.output.back();
     if (shared % ways != 0)

@@ -29,6 +29,9 @@ bool mixes_positions(const Layer& layer) {
     case LayerKind::embedding:
     case LayerKind::layer_norm:
     case LayerKind::rms_norm:
+    case LayerKind::scale:
+    case LayerKind::slice:
+    case LayerKind::state_space:
     case LayerKind::swiglu:
     case LayerKind::rotary_embedding:
     case LayerKind::experts:

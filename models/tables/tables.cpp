@@ -10,6 +10,7 @@
 #include "models/cost/memory.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/network/layer.hpp"
+#include "models/work/known_sizes.hpp"
 
 namespace stepcast {
 namespace {
@@ -50,7 +51,7 @@ std::string totals(const Model& model) {
   for (const Layer& layer : model.layers) outputs += static_cast<double>(elements(layer.output));
   const Flops forward = forward_flops(model);
   return fmt::format(
-      "parameters       {} trainable in {} tensors, {} with running statistics\n"
+      "parameters       {} trainable in {} tensors, {} with those that are not trained\n"
       "work a sample    {:.6g} GFLOP forward, {:.6g} forward and backward (convolutions, dense, recurrent, "
       "attention)\n"
       "outputs          {} MB a sample\n",
@@ -59,6 +60,7 @@ std::string totals(const Model& model) {
 }
 
 std::string memory_lines(const Model& model) {
+  if (!knows_sizes(model)) return "memory           not known, because the sizes of its outputs are not\n";
   MemoryOptions pytorch;
   pytorch.framework = MemoryOptions::Framework::pytorch;
   pytorch.activations = MemoryOptions::Activations::in_place;

@@ -2,17 +2,19 @@
 
 #include <algorithm>
 
+#include "models/cost/pass_cost.hpp"
 #include "models/network/layer.hpp"
 
 namespace stepcast {
 namespace {
 
 void add_attention(const Layer& layer, const KernelChoice& choice, HostOperators& operators) {
-  if (choice.attention == KernelChoice::Attention::flash) {
+  const KernelChoice::Attention kernels = attention_kernels(layer, choice);
+  if (kernels == KernelChoice::Attention::flash) {
     operators.backward += 1;
     return;
   }
-  const int separate = choice.attention == KernelChoice::Attention::eager ? 2 : 0;  // scale and mask
+  const int separate = kernels == KernelChoice::Attention::eager ? 2 : 0;  // scale and mask
   const int dropout = layer.coefficient > 0 ? 1 : 0;
   operators.forward += 1 + separate + dropout;
   operators.backward += 3 + separate + dropout;

@@ -94,13 +94,15 @@ void read_heading(const std::vector<std::string>& words, IbNodes& nodes, std::st
   std::getline(description >> std::ws, one.adapter);
 }
 
+/// The rates of cables between switches and to hosts count.
 /// @param peer  identifier of the node at the other end
 /// @param text  what follows it; its last word may be the rate
 void read_cable(const std::string& peer, const std::string& text, IbNode& one,
                 std::map<std::string, int>& rates) {
   ++one.cables[peer];
   const std::vector<std::string> words = split_words(text);
-  if (one.is_switch && !words.empty() && rate_of(words.back())) ++rates[words.back()];
+  const bool aggregation = text.find("Aggregation Node") != std::string::npos;
+  if (one.is_switch && !aggregation && !words.empty() && rate_of(words.back())) ++rates[words.back()];
 }
 
 IbNodes read_nodes(const std::string& text, const std::string& file, std::map<std::string, int>& rates) {
@@ -218,7 +220,12 @@ void add_levels(const IbNodes& nodes, int levels, DiscoveredFabric& fabric) {
       fabric.doubts.push_back(fmt::format(
           "Switches of level {} have more cables up than down, as if ports were free; no taper is taken.",
           level));
-    fabric.levels.push_back({down, std::max(1.0, taper), std::max(1, most.switches_up), {}});
+    if (most.switches_up > down)  // a platform's switches have at most as many ports up as down
+      fabric.doubts.push_back(fmt::format(
+          "Switches of level {} have cables to {} others; a platform has at most the {} ports down, with the "
+          "bandwidth of all.",
+          level, most.switches_up, down));
+    fabric.levels.push_back({down, std::max(1.0, taper), std::clamp(most.switches_up, 1, down), {}});
   }
   fabric.tapers_known = true;
 }

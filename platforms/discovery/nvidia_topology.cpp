@@ -23,7 +23,8 @@ struct Matrix {
   bool is_gpu(std::size_t device) const { return names[device].starts_with("GPU"); }
 };
 
-/// The words of a line without the escape sequences by which newer versions underline the header.
+/// The words of a line without the escape sequences by which newer versions underline the header. A text that
+/// was pasted has lost the first character of "\e[4m" and "\e[0m".
 std::vector<std::string> words_of(const std::string& line) {
   std::string plain;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -32,6 +33,10 @@ std::vector<std::string> words_of(const std::string& line) {
     } else {
       plain += line[i];
     }
+  }
+  for (const std::string_view rest : {"[4m", "[0m"}) {
+    const std::size_t at = plain.find(rest);
+    if (at != std::string::npos) plain.erase(at, rest.size());
   }
   return split_words(plain);
 }

@@ -26,12 +26,13 @@ NvlinkRate nvlink_of(const std::string& device) {
       {"h100", 20.6, "NVLink 4: SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
       {"h200", 20.6, "NVLink 4: SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
       {"gh200", 20.6, "NVLink 4: SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
+      {"mi300x", 64, "xGMI: 128 GB/s a link in both directions, AMD CDNA 3 white paper"},
       {"mi250x", 50, "xGMI: 50 GB/s a link and direction, AMD CDNA 2 white paper"},
       {"b200", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"}};
   for (const NvlinkRate& one : rates) {
     if (device.starts_with(one.device)) return one;
   }
-  return {"", 20, "assumed: NVLink 3 or 4; no rate of a link of this device is known"};
+  return {"", 20, "assumed, about NVLink 3 or 4: no rate of a link of this device is known"};
 }
 
 /// Number of GPUs of each PCIe switch. It is 0, which connects GPUs to their sockets, if the switches have

@@ -48,28 +48,21 @@ Best best_series(const Results& results, const std::vector<std::string>& sweep) 
   return best;
 }
 
-/// The column bottleneck is such as "communication (57 %); twice the bandwidth: +40 %": its two halves.
-std::pair<std::string, std::string> bottleneck_of(const Row& row) {
-  const std::string text = row.text("bottleneck");
-  const auto end = text.find("; ");
-  return {text.substr(0, end), end == std::string::npos ? "" : text.substr(end + 2)};
-}
-
-/// The part of the step that the discrepancy term adds; 0 if it is less than half a percent.
+/// The part of the step that measurements add; 0 if it is less than half a percent.
 double unmodelled_share(const Row& row) {
   const double share = row.number("unmodelled_seconds").value_or(0) / value(row, "step_seconds");
   return share < 0.005 ? 0 : share;
 }
 
-/// "communication is 57 % of a step, and the discrepancy term 12 %".
+/// "communication is 57 % of a step, and what measurements add 12 %".
 std::string main_part(const Row& row) {
-  const std::string part = bottleneck_of(row).first;
+  const std::string part = row.text("bottleneck");  // "communication (57 %)"
   const auto open = part.find(" (");
   if (open == std::string::npos) return "";
   const double unmodelled = unmodelled_share(row);
   return fmt::format(
       "{} is {} of a step{}", part.substr(0, open), part.substr(open + 2, part.size() - open - 3),
-      unmodelled > 0 ? fmt::format(", and the discrepancy term {:.0f} %", 100 * unmodelled) : "");
+      unmodelled > 0 ? fmt::format(", and what measurements add {:.0f} %", 100 * unmodelled) : "");
 }
 
 std::string percent(double share) {
@@ -104,37 +97,22 @@ std::string left_out(const Results& results) {
                      results.rows.size());
 }
 
-/// Names the change that helps this row most.
-std::string change_of(const Row& row) {
-  const std::string gain = bottleneck_of(row).second;
-  if (gain.empty())
-    return "What to change first is not known: simulate with doubled resources (without --results-only).";
-  const auto colon = gain.rfind(": ");
-  const std::string share = gain.substr(colon + 2);
-  if (share.starts_with("-") || share.starts_with("+0 "))
-    return fmt::format("At {} no single resource would shorten the step.", workers_of(row));
-  return fmt::format("Change first: with {}, {} would do {} more steps per second{}.", gain.substr(0, colon),
-                     workers_of(row), share.substr(share.starts_with("+") ? 1 : 0),
-                     unmodelled_share(row) > 0 ? " in the simulation without the discrepancy term" : "");
-}
-
 }  // namespace
 
-Answer answer_of(const Results& results, const std::vector<std::string>& sweep) {
-  if (results.rows.empty()) return {"No point has results.", ""};
+std::string answer_of(const Results& results, const std::vector<std::string>& sweep) {
+  if (results.rows.empty()) return "No point has results.";
   const Best best = best_series(results, sweep);
   if (best.rows.empty()) {
     const std::string why = results.rows.front().text("why_not");
-    return {"No point of this sweep fits into the memory of its devices.",
-            why.empty() ? "" : fmt::format("{}: {}.", results.rows.front().text("point"), why)};
+    return "No point of this sweep fits into the memory of its devices" +
+           (why.empty() ? "." : fmt::format("; {}: {}.", results.rows.front().text("point"), why));
   }
   const std::string rest = left_out(results);
   const Row& last = *best.rows.back();
   const std::string of = best.name.empty() ? "" : fmt::format(" ({})", best.name);
   if (best.rows.size() == 1 || !last.number("efficiency"))
-    return {fmt::format("At {}{} a step takes {}; {}.{}", workers_of(last), of,
-                        human(Seconds{value(last, "step_seconds")}), main_part(last), rest),
-            change_of(last)};
+    return fmt::format("At {}{} a step takes {}; {}.{}", workers_of(last), of,
+                       human(Seconds{value(last, "step_seconds")}), main_part(last), rest);
   const auto peak = std::ranges::max_element(
       best.rows, {}, [](const Row* row) { return value(*row, "samples_per_second"); });
   auto end = best.rows.begin();
@@ -142,17 +120,15 @@ Answer answer_of(const Results& results, const std::vector<std::string>& sweep) 
     if (value(**at, "efficiency") >= kLeastEfficiency) end = at;
   }
   if (end + 1 == best.rows.end())
-    return {fmt::format("Scaling{} does not end within this sweep: {}{}, and {}.{}", of, efficiency_at(last),
-                        efficiency_range(best.rows), main_part(last), rest),
-            change_of(last)};
+    return fmt::format("Scaling{} does not end within this sweep: {}{}, and {}.{}", of, efficiency_at(last),
+                       efficiency_range(best.rows), main_part(last), rest);
   const Row& next = **(end + 1);
   const std::string there =
       end == peak ? "throughput is highest there"
                   : fmt::format("the efficiency is {} there", percent(value(**end, "efficiency")));
-  return {fmt::format("Scaling{} ends at {}: {}, and {} at {}{}, where {}.{}", of, workers_of(**end), there,
-                      (end == peak ? "the efficiency is " : "") + percent(value(next, "efficiency")),
-                      next.text("workers"), efficiency_range(best.rows), main_part(next), rest),
-          change_of(next)};
+  return fmt::format("Scaling{} ends at {}: {}, and {} at {}{}, where {}.{}", of, workers_of(**end), there,
+                     (end == peak ? "the efficiency is " : "") + percent(value(next, "efficiency")),
+                     next.text("workers"), efficiency_range(best.rows), main_part(next), rest);
 }
 
 namespace {
@@ -221,6 +197,12 @@ std::string assumptions_of(const Page& page) {
   return html_table(text_table({"key", "range", "reason"}, std::move(rows)));
 }
 
+std::string lines_of(const std::vector<std::string>& lines) {
+  std::string html;
+  for (const std::string& line : lines) html += "<p>" + escaped(line) + "</p>\n";
+  return html;
+}
+
 std::string inputs_of(const Manifest& manifest) {
   std::vector<std::vector<std::string>> rows;
   for (const InputFile& input : manifest.inputs) rows.push_back({input.role, input.path, input.sha256});
@@ -241,7 +223,6 @@ std::string to_html(const Page& page) {
   const std::vector<std::string>& sweep = page.manifest.sweep;
   Results good = page.results;
   std::erase_if(good.rows, [](const Row& row) { return !row.text("failed").empty(); });
-  const Answer answer = answer_of(good, sweep);
   const ScalingPlot scaling = scaling_plot(good, page.published, sweep);
   const std::string charts =
       throughput_chart(scaling) + efficiency_chart(scaling) + breakdown_chart(breakdown_plot(good, sweep)) +
@@ -260,10 +241,12 @@ std::string to_html(const Page& page) {
              "content=\"width=device-width\"><title>{} - stepcast</title><link rel=\"icon\" "
              "href=\"data:,\">\n<style>{}</style></head>\n"
              "<body><main><h1>{}</h1>\n<p>{}</p>\n<p class=\"answer\">{} {}</p>\n",
-             name, kPageStyle, name, escaped(page.description), escaped(answer.scaling),
-             escaped(answer.change)) +
+             name, kPageStyle, name, escaped(page.description), escaped(answer_of(good, sweep)),
+             escaped(page.change)) +
          section("Charts", charts.empty() ? "" : "<div class=\"charts\">" + charts + "</div>\n") +
-         section("Points", points) + section("Points without results or memory", failures_of(page.results)) +
+         section("Points", points) + section("What helps", lines_of(page.advice)) +
+         section("Not known", lines_of(page.doubts)) + section("Measurements", lines_of(page.measured)) +
+         section("Points without results or memory", failures_of(page.results)) +
          section("Published figures", table_of(page.published)) +
          section("Assumptions", assumptions_of(page)) + section("Scenario", scenario_of(page)) +
          section("Inputs and version", inputs_of(page.manifest)) +

@@ -12,16 +12,11 @@
 
 namespace stepcast {
 
-/// The two sentences that matter: where scaling ends and why, and what to change first.
-struct Answer {
-  std::string scaling, change;
-};
-
-/// The answer from the rows that have results. It is about the series with the highest throughput at its most
-/// workers. Scaling ends at the most workers that keep half of the efficiency of the series' first point, or
-/// before, where throughput is highest.
+/// Where scaling ends and why, in a sentence, from the rows that have results. It is about the series with
+/// the highest throughput at its most workers. Scaling ends at the most workers that keep half of the
+/// efficiency of the series' first point, or before, where throughput is highest.
 /// @param sweep  keys of the sweep
-Answer answer_of(const Results& results, const std::vector<std::string>& sweep);
+std::string answer_of(const Results& results, const std::vector<std::string>& sweep);
 
 /// An assumption of a scenario, as text.
 struct PageAssumption {
@@ -36,11 +31,14 @@ struct Page {
   std::string description = {}, scenario_text = {};
   std::vector<std::string> settings = {};  ///< `--set`
   std::vector<PageAssumption> assumptions = {};
+  std::string change = {};  ///< what to change first, a sentence; may be empty
+  std::vector<std::string> advice = {}, doubts = {};
+  std::vector<std::string> measured = {};  ///< measurements beside their forecasts, and what to measure next
 };
 
-/// One HTML file without references to others: the answer in two sentences, charts, the table of points,
-/// published figures, assumptions, the scenario, inputs and version. Equal pages give equal bytes. All text
-/// is escaped. The table has the first 2,000 points.
+/// One HTML file without references to others: the answer in two sentences, charts, the table of points, what
+/// helps, what is not known, published figures, assumptions, the scenario, inputs and version. Equal pages
+/// give equal bytes. All text is escaped. The table has the first 2,000 points.
 std::string to_html(const Page& page);
 
 /// The style sheet and the script of the page (page.cpp).

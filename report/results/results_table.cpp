@@ -298,14 +298,12 @@ Table results_table(const Results& results, const std::vector<std::string>& lead
   return table;
 }
 
-std::string interval_note(const Results& results) {
+std::string interval_note(const Results& results, bool has_model_error) {
   if (numbers(results, "step_seconds_low").empty()) return "";
-  const bool term = !numbers(results, "unmodelled_seconds").empty();
   return std::string("step: median [5 % .. 95 %] over the ranges of the assumptions") +
-         (term ? " and the errors that the model is known to make; 90 % of measured steps should lie in it. "
-                 "The "
-                 "parts after it add up to the median."
-               : "; the model's own error is not in it");
+         (has_model_error
+              ? " and the errors that the model is known to make; 90 % of measured steps should lie in it"
+              : "; the model's own error is not in it");
 }
 
 Table own_columns_table(const Results& results, const std::vector<std::string>& leading) {

@@ -17,7 +17,7 @@ namespace stepcast {
 Table results_table(const Results& results, const std::vector<std::string>& leading = {"point"});
 
 /// A sentence about the interval of the step and its parts in the table; empty without an interval.
-std::string interval_note(const Results& results);
+std::string interval_note(const Results& results, bool has_model_error);
 
 /// The second table, with the figures of this strategy and of trainings with faults, such as staleness,
 /// minutes of a sweep, tasks per second or hours lost to restarts. Columns with only zeros are left out.

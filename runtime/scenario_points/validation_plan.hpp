@@ -24,6 +24,7 @@ struct ValidationOptions {
   int repeats = 7;                    ///< wanted runs of each point after each forecast
   int forecasts = 1;                  ///< frozen by turns with the runs, each from captures of its own
   bool sleep = false;             ///< ranks sleep instead of computing, which allows more ranks than cores
+  bool measured = false;          ///< links and traces are known: ranks that sleep do not measure them
   bool accept_disturbed = false;  ///< count disturbed runs, on a machine that others use too
   double cpu_quota = 0;  ///< cores of each rank, which share cores; 0: each rank has a core of its own
   int point = -1;        ///< the only one of the scenario's points that is run; negative: all are run

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "models/layer_times/compression_times.hpp"
 #include "models/work/model_flops.hpp"
@@ -35,6 +36,12 @@ std::map<std::uint32_t, double> read_stragglers(const YamlValue& value, bool per
   return stragglers;
 }
 
+/// Of GPUs of one model: the speeds of a cluster's GPUs differ by 8 % (mean of five clusters and of several
+/// applications), and a normal law's box plot is 5.4 standard deviations wide from whisker to whisker.
+/// Source: P. Sinha et al., Not All GPUs Are Created Equal (SC22), arXiv:2208.11035, abstract; that the 8 %
+/// are the whiskers of a normal law is assumed.
+constexpr double kUsualDeviceSpread = 0.015;
+
 /// Reads `noise:`. @throws InputError
 Noise read_noise(const YamlValue& value) {
   const YamlMap map = read_map(value, noise_keys());
@@ -56,6 +63,7 @@ Noise read_noise(const YamlValue& value) {
   }
   if (const auto slow = map.maybe("stragglers")) noise.stragglers = read_stragglers(*slow, noise.per_node);
   if (const auto spread = map.maybe("start_spread")) noise.start_spread = spread->seconds().value;
+  if (const auto spread = map.maybe("device_spread")) noise.device_spread = spread->number(0, 1);
   return noise;
 }
 
@@ -97,36 +105,40 @@ void read_platform_and_device(const YamlValue& value, Library& library, Experime
   experiment.platform.device_memory = experiment.device.memory;
 }
 
-void multiply(Link& link, double factor) {
-  link.bandwidth = factor * link.bandwidth;
-}
-
 constexpr double kLeastFactor = 1e-3, kMostFactor = 1e3;  ///< of a factor
 
 /// Reads `factors:`, which the default ranges of inputs set, and applies them to the platform and the device.
 void read_factors(const YamlValue& value, Experiment& experiment) {
   const YamlMap map = read_map(value, factors_keys());
+  const auto factor = [&map](const char* key) {
+    const auto given = map.maybe(key);
+    return given ? given->number(kLeastFactor, kMostFactor) : 1;
+  };
   Platform& platform = experiment.platform;
-  if (const auto factor = map.maybe("inside_server_bandwidth")) {
-    NodeShape& node = platform.node;
-    for (Link* link : {&node.device, &node.pcie_switch, &node.inter_socket, &node.memory, &node.peer})
-      multiply(*link, factor->number(kLeastFactor, kMostFactor));
+  NodeShape& node = platform.node;
+  const double inside = factor("inside_server_bandwidth");
+  for (Link* link : {&node.device, &node.pcie_switch, &node.inter_socket, &node.memory, &node.peer})
+    link->bandwidth = inside * link->bandwidth;
+  node.staging = inside * node.staging;
+  BytesPerSecond& nic = platform.network.nic.bandwidth;
+  nic = factor("between_servers_bandwidth") * nic;
+  const double overhead = factor("message_overhead");
+  for (auto* costs :
+       {&platform.message_costs, &platform.local_message_costs, &platform.local_program_costs}) {
+    for (MessageCost& cost : *costs) cost.overhead = overhead * cost.overhead;
   }
-  if (const auto factor = map.maybe("between_servers_bandwidth"))
-    multiply(platform.network.nic, factor->number(kLeastFactor, kMostFactor));
-  if (const auto factor = map.maybe("message_overhead")) {
-    for (auto* costs :
-         {&platform.message_costs, &platform.local_message_costs, &platform.local_program_costs}) {
-      for (MessageCost& cost : *costs)
-        cost.overhead = factor->number(kLeastFactor, kMostFactor) * cost.overhead;
-    }
-  }
-  if (const auto factor = map.maybe("kernel_start")) {
-    Device& device = experiment.device;
-    const double times = factor->number(kLeastFactor, kMostFactor);
-    device.launch_overhead = times * device.launch_overhead;
-    if (device.kernels) device.kernels->gap = times * device.kernels->gap;
-  }
+  Device& device = experiment.device;
+  const double start = factor("kernel_start");
+  device.launch_overhead = start * device.launch_overhead;
+  if (device.kernels) device.kernels->gap = start * device.kernels->gap;
+}
+
+/// Makes no NIC faster than what `count` times the rate at `key` moves, if the document has it.
+void limit_network(const YamlNode& document, const char* key, int count, Platform& platform) {
+  const YamlNode* rate = find_path(document, key);
+  if (rate == nullptr || count == 0) return;
+  BytesPerSecond& nic = platform.network.nic.bandwidth;
+  nic = std::min(nic, static_cast<double>(count) * YamlValue(*rate, key).bytes_per_second());
 }
 
 void multiply_slowdown(const YamlValue& factors, Plan& plan) {
@@ -134,8 +146,12 @@ void multiply_slowdown(const YamlValue& factors, Plan& plan) {
     plan.compute_slowdown *= factor->number(1, 100);
 }
 
-/// Multiplies the host's times that the document has by `factors.host_work`.
-void scale_host_times(YamlNode& document) {
+/// Multiplies layer times by `factors.layer_times`, and the host's by `factors.host_work`.
+void scale_times(YamlNode& document) {
+  if (const YamlNode* layers = find_path(document, "factors.layer_times")) {
+    YamlValue(*layers, "factors.layer_times").number(kLeastFactor, kMostFactor);
+    assign(document, {"strategy.compute_factor", YamlNode(*layers)});
+  }
   const YamlNode* factor = find_path(document, "factors.host_work");
   if (factor == nullptr) return;
   const double times = YamlValue(*factor, "factors.host_work").number(kLeastFactor, kMostFactor);
@@ -267,6 +283,12 @@ void read_training(const YamlMap& map, Experiment& experiment) {
 
 }  // namespace
 
+int nodes_in_use(const Experiment& experiment) {
+  std::set<int> nodes;
+  for (const int endpoint : experiment.plan.endpoints) nodes.insert(experiment.platform.node_of(endpoint));
+  return static_cast<int>(nodes.size());
+}
+
 void check_keys(const YamlNode& document) {
   read_map(YamlValue(document, ""), run_keys());
 }
@@ -279,7 +301,7 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);
   const std::vector<std::string> of_stack = apply_software_stack(document, library);
-  scale_host_times(document);
+  scale_times(document);
   const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;
   experiment.model = read_network(map.at("model", "a name in models/"), library);
@@ -290,10 +312,14 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   if (const YamlNode* time = find_path(document, "strategy.host_operation"))
     experiment.device.host_operation = YamlValue(*time, "strategy.host_operation").seconds();
   if (const auto factors = map.maybe("factors")) read_factors(*factors, experiment);
-  if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
+  limit_network(document, "strategy.network_rate", 1, experiment.platform);
+  const auto noise = map.maybe("noise");
+  if (noise) experiment.noise = read_noise(*noise);
+  if (!noise && !experiment.device.is_processor()) experiment.noise.device_spread = kUsualDeviceSpread;
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
   experiment.plan = read_plan(map, experiment, library);
+  limit_network(document, "strategy.connection_rate", nodes_in_use(experiment) - 1, experiment.platform);
   if (const auto factors = map.maybe("factors")) multiply_slowdown(*factors, experiment.plan);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
   note_ineffective_options(map, experiment);
@@ -303,93 +329,6 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   read_links(map, experiment);
   read_training(map, experiment);
   return experiment;
-}
-
-namespace {
-
-bool is_drawn(const Noise& noise) {
-  return noise.jitter == Noise::Jitter::lognormal || noise.jitter == Noise::Jitter::layers;
-}
-
-void note_noise(const YamlMap& map, const Noise& noise, Plan& plan) {
-  IneffectiveKeys& found = plan.ineffective_keys;
-  const bool replays = std::ranges::any_of(
-      plan.workloads, [](const Workload& workload) { return workload.samples.size() > 1; });
-  if (noise.jitter == Noise::Jitter::trace && !replays)
-    note_ineffective(map, {"jitter"}, "as trace: the trace has one sample a pass, nothing to replay", found);
-  if (!is_drawn(noise)) note_ineffective(map, {"sigma"}, "without jitter: lognormal or layers", found);
-  if (is_drawn(noise) && noise.sigma == 0) note_ineffective(map, {"jitter"}, "with sigma: 0", found);
-  if (noise.straggler_share > 0 && noise.straggler_factor == 1)
-    note_ineffective(map, {"straggler_share"}, "with straggler_factor: 1", found);
-  if (!noise.per_node && !noise.stragglers.empty() &&
-      noise.stragglers.begin()->first >= plan.endpoints.size())
-    note_ineffective(map, {"stragglers"}, "where no worker has such a number", found);
-  if (noise.straggler_share == 0)
-    note_ineffective(map, {"straggler_factor"}, "with straggler_share: 0", found);
-  if (noise.is_none()) note_ineffective(map, {"per"}, "without jitter or stragglers", found);
-  if (!plan.asynchronous) note_ineffective(map, {"start_spread"}, "where workers keep a common pace", found);
-}
-
-void note_data(const YamlMap& map, IneffectiveKeys& found) {
-  if (const auto ahead = map.maybe("prefetch"); ahead && ahead->integer(0) == 0)
-    note_ineffective(map, {"compute_slowdown"}, "with prefetch: 0", found);
-}
-
-void note_simulation(const YamlMap& map, Plan& plan) {
-  const auto travels = [&](const Collective& one) {
-    return communicator_of(plan, one).size > 1 && one.buffer.size.value > 0;
-  };
-  if (plan.asynchronous && std::ranges::none_of(plan.collectives, travels))
-    note_ineffective(map, {"fidelity"}, "without collectives", plan.ineffective_keys);
-  if (std::ranges::all_of(plan.roles, [](const Role& role) { return role.members == 1; }))
-    note_ineffective(map, {"fold"}, "where every worker has a program of its own", plan.ineffective_keys);
-}
-
-/// Keys of `kernels` and `memory` for layers that the network does not have.
-void note_absent_layers(const YamlMap& map, const Model& model, IneffectiveKeys& found) {
-  if (!has_layers(model, LayerKind::attention))
-    note_ineffective(map, {"attention"}, "without layers of attention", found);
-  if (!has_layers(model, LayerKind::gelu)) note_ineffective(map, {"gelu"}, "without layers of GELU", found);
-}
-
-void note_memory(const YamlMap& map, const Experiment& experiment, IneffectiveKeys& found) {
-  note_absent_layers(map, experiment.model, found);
-  if (!has_layers(experiment.model, LayerKind::softmax_cross_entropy))
-    note_ineffective(map, {"keep_logits", "fp32_logits"}, "without softmax and cross entropy", found);
-}
-
-void note_kernels(const YamlMap& map, Experiment& experiment) {
-  IneffectiveKeys& found = experiment.plan.ineffective_keys;
-  note_absent_layers(map, experiment.model, found);
-  const KernelChoice choice = experiment.device.choice();
-  if (experiment.device.kernels->channel_multiple == 0 &&
-      !has_layers(experiment.model, LayerKind::batch_norm))
-    note_ineffective(map, {"layout"}, "without tensor cores and batch norm", found);
-  if (choice.optimizer == KernelChoice::UpdateRule::sgd && choice.update == KernelChoice::Update::fused)
-    note_ineffective(map, {"update"}, "as fused: sgd has one operation", found);
-}
-
-}  // namespace
-
-void note_ineffective_options(const YamlMap& map, Experiment& experiment) {
-  Plan& plan = experiment.plan;
-  const YamlMap strategy = map.at("strategy").any_map();
-  if (const auto threads = strategy.maybe("threads"); threads && threads->integer(1) == 1)
-    note_ineffective(strategy, {"serial_share"}, "with threads: 1", plan.ineffective_keys);
-  if (!plan.trace_kind.starts_with("derived"))
-    note_ineffective(strategy, {"host_operation"}, "with a captured trace", plan.ineffective_keys);
-  else if (experiment.device.is_processor())
-    note_ineffective(strategy, {"host_operation"}, "on a processor", plan.ineffective_keys);
-  const auto compression = strategy.maybe("compression");
-  if (!compression || compression->one_of(compression_names()) == 0)
-    note_ineffective(map, {"compression_times"}, "without strategy.compression", plan.ineffective_keys);
-  if (const auto kernels = map.maybe("kernels")) note_kernels(kernels->any_map(), experiment);
-  if (const auto memory = map.maybe("memory"))
-    note_memory(memory->any_map(), experiment, plan.ineffective_keys);
-  if (const auto noise = map.maybe("noise")) note_noise(noise->any_map(), experiment.noise, plan);
-  if (const auto data = map.maybe("data")) note_data(data->any_map(), plan.ineffective_keys);
-  if (plan.devices == 1) return;
-  if (const auto simulation = map.maybe("simulation")) note_simulation(simulation->any_map(), plan);
 }
 
 }  // namespace stepcast

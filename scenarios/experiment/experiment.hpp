@@ -53,6 +53,9 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 /// @throws InputError
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library);
 
+/// Nodes whose devices or hosts take part.
+int nodes_in_use(const Experiment& experiment);
+
 /// Adds to the complete plan of the experiment the keys that the scenario gives but that have no effect: keys
 /// outside of `strategy`, and keys that any strategy may have.
 void note_ineffective_options(const YamlMap& map, Experiment& experiment);

@@ -55,8 +55,6 @@ SoftwareStack read_software_stack(const YamlValue& value) {
   SoftwareStack stack;
   stack.name = map.at("name", "a name").text();
   stack.what = map.at("what", "how the stack exchanges gradients").text();
-  if (const auto framework = map.maybe("framework"))
-    stack.framework = framework_names().at(framework->one_of(framework_names()));
   if (const auto kind = map.maybe("kind")) stack.kind = kind->node();
   for (const YamlValue& one : map.at("values", "a list of values").list())
     stack.values.push_back(read_stack_value(one));

@@ -20,7 +20,6 @@ struct StackValue {
 /// Known options of a framework's exchange of gradients: a file of strategies/stacks/.
 struct SoftwareStack {
   std::string name, what;
-  std::string framework;         ///< one of framework_names, or empty
   std::optional<YamlNode> kind;  ///< strategy that takes the place of `synchronous`; none: any strategy
   std::vector<StackValue> values;
 };

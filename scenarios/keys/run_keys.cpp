@@ -51,7 +51,10 @@ const Keys& noise_keys() {
        stragglers_keys},
       {"start_spread", "time", ">= 0", "0 s",
        "asynchronous workers start one after the other, at equal intervals over this time; all other workers "
-       "start together"}};
+       "start together"},
+      {"device_spread", "number", "0 to 1", "0.015 on GPUs where a scenario has no `noise`, else 0",
+       "standard deviation of the logarithm of the speeds of equal devices: workers that keep a common pace "
+       "keep that of the slowest"}};
   return keys;
 }
 
@@ -138,6 +141,8 @@ const Keys& factors_keys() {
       {"compute_slowdown", "number", "1 to 100", "1", "factor on `strategy.compute_slowdown`"},
       {"kernel_start", "number", "1e-3 to 1e3", "1",
        "with `trace: derived`: factor on the fixed time that each kernel takes in addition to its work"},
+      {"layer_times", "number", "1e-3 to 1e3", "1",
+       "in place of `strategy.compute_factor`, as long as stacks count the host's time"},
       {"host_work", "number", "1e-3 to 1e3", "1",
        "factor on the host's times, `strategy.host_work` and `strategy.host_operation`"}};
   return keys;
@@ -276,9 +281,6 @@ const Keys& whole_scenario_keys() {
        calibrate_keys},
       {"measured", "list of mappings", "", "none", "measurements from which forecasts learn", measured_keys},
       {"published", "list of mappings", "", "none", "published figures to compare with", published_keys},
-      {"framework", "name", "mxnet, oneflow, paddlepaddle, pytorch, tensorflow",
-       "that of the stack in `strategy.like`",
-       "framework that trains; it decides how wide the intervals are"},
       {"uncertainty", "name, boolean or mapping of values", "default, none, off", "default",
        "what intervals cover in addition to `assumed`: everything, nothing, or a class for each kind of "
        "input"}};

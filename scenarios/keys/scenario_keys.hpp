@@ -52,8 +52,6 @@ const Keys& learning_schedule_keys();
 const Keys& stack_keys();
 const Keys& stack_value_keys();
 
-/// The frameworks whose forecasts have a spread of their own in models/measured/discrepancy.yaml.
-const std::vector<std::string>& framework_names();
 
 /// Keys of `strategy`, by its kind.
 const std::vector<KindKeys>& keys_by_strategy();

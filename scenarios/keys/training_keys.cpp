@@ -121,11 +121,6 @@ const Keys& campaign_keys() {
   return keys;
 }
 
-const std::vector<std::string>& framework_names() {
-  static const std::vector<std::string> names{"mxnet", "oneflow", "paddlepaddle", "pytorch", "tensorflow"};
-  return names;
-}
-
 const Keys& stack_value_keys() {
   static const Keys keys{
       {"key", "text", "", "required",
@@ -141,8 +136,6 @@ const Keys& stack_keys() {
   static const Keys keys{
       {"name", "text", "", "required", "name of the software stack"},
       {"what", "text", "", "required", "how the stack exchanges gradients"},
-      {"framework", "name", "mxnet, oneflow, paddlepaddle, pytorch, tensorflow", "none",
-       "framework that trains, as the scenario's `framework`"},
       {"kind", "name", "", "none", "strategy that takes the place of `synchronous`"},
       {"values", "list of mappings", "", "required", "values of keys of a scenario", stack_value_keys}};
   return keys;

@@ -38,11 +38,14 @@ std::filesystem::path data_file(const YamlValue& name, const std::string& folder
 }
 
 std::string scenario_file(const std::string& name) {
-  const std::filesystem::path relative = name + ".yaml", shipped = data_folder() / "scenarios" / relative;
+  constexpr std::string_view kFolder = "scenarios/", kEnding = ".yaml";
+  const bool path = name.starts_with(kFolder) && name.ends_with(kEnding);  // of the sources
+  const std::filesystem::path relative = path ? name.substr(kFolder.size()) : name + ".yaml",
+                              shipped = data_folder() / "scenarios" / relative;
   const bool inside =
-      relative.is_relative() && !name.starts_with("..") && relative.lexically_normal() == relative;
+      relative.is_relative() && *relative.begin() != ".." && relative.lexically_normal() == relative;
   std::error_code error;
-  const bool is_name = inside && !name.ends_with(".yaml") && !std::filesystem::exists(name, error);
+  const bool is_name = inside && (path || !name.ends_with(kEnding)) && !std::filesystem::exists(name, error);
   return is_name && std::filesystem::exists(shipped, error) ? shipped.string() : name;
 }
 

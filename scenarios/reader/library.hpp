@@ -28,7 +28,8 @@ std::filesystem::path data_folder();
 std::filesystem::path data_file(const YamlValue& name, const std::string& folder);
 
 /// The file of a scenario on the command line: a path, "-", or the name of a file NAME.yaml in scenarios/ of
-/// the data folder, such as quickstart or published/NAME. What is no such name is returned as it is.
+/// the data folder, such as quickstart or published/NAME, or its path in the sources,
+/// scenarios/NAME.yaml, if no such file is there. What is no such name is returned as it is.
 std::string scenario_file(const std::string& name);
 
 /// @throws InputError with the nearest existing name for what is neither a path nor a name of a scenario

@@ -251,8 +251,6 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assi
   if (const auto published = map.maybe("published"); published && scenario.calibrations.empty())
     check_none_is_fitted(*published);
   if (const auto given = map.maybe("uncertainty")) scenario.uncertainty = read_uncertainty(*given);
-  if (const auto given = map.maybe("framework"))
-    scenario.framework = framework_names().at(given->one_of(framework_names()));
   if (const auto given = map.maybe("set")) scenario.settings = read_point(*given, Null::removes_key);
   scenario.settings.insert(scenario.settings.end(), run_settings.begin(), run_settings.end());
   scenario.document = run_document(root);

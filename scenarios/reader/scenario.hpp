@@ -50,7 +50,6 @@ struct Scenario {
   std::vector<Measurement> measurements;
   std::vector<Published> published;
   Uncertainty uncertainty;
-  std::string framework;  ///< one of framework_names; empty: that of the stack in strategy.like, if any
 };
 
 /// Reads a scenario. `settings` (`--set`) replace its values first.

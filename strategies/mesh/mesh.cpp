@@ -22,7 +22,9 @@ Keys stage_keys() {
            "as many blocks"},
           {"schedule", "name", "naive, gpipe, 1f1b, interleaved", "1f1b", "order of the passes of a stage"},
           {"chunks", "integer", "2 to 1000", "required with interleaved",
-           "interleaved: number of groups of consecutive layers in each stage"}};
+           "interleaved: number of groups of consecutive layers in each stage"},
+          {"recompute_last", "boolean", "", "true",
+           "recompute: whether the last micro-batch is computed again too"}};
 }
 
 Keys make_pipeline_keys() {
@@ -39,7 +41,7 @@ Keys make_pipeline_keys() {
   return keys;
 }
 
-/// Reads `schedule` and `chunks`.
+/// Reads `schedule`, `chunks` and `recompute_last`.
 /// @param micro_batches  name of the key that gives their number
 void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& options) {
   if (const auto order = map.maybe("schedule"))
@@ -50,6 +52,10 @@ void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& opti
     if (!interleaved) chunks->refuse("only valid with schedule: interleaved");
   } else if (interleaved) {
     map.at("chunks", "chunks of layers that each stage has, an integer >= 2");
+  }
+  if (const auto last = map.maybe("recompute_last")) {
+    options.recompute_last = last->boolean();
+    if (!options.group.recompute) last->refuse("only valid with recompute: true");
   }
   const int stages = options.mesh.pipeline, count = options.group.micro_batches;
   if (interleaved && stages == 1) map.at("schedule").refuse("interleaved needs stages >= 2, got 1");

@@ -35,7 +35,8 @@ struct MeshOptions {
   GroupOptions group;
   Mesh mesh;
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
-  int chunks = 1;  ///< runs of layers in each stage
+  int chunks = 1;              ///< runs of layers in each stage
+  bool recompute_last = true;  ///< with group.recompute: the last micro-batch is computed again too
   /// What the devices with the same layers partition among themselves (ZeRO 1 to 3, FSDP).
   MemoryOptions::Zero shard = MemoryOptions::Zero::none;
   /// Devices that share a partition: all copies, or those of a node (hybrid sharding).
@@ -50,6 +51,10 @@ struct MeshOptions {
   Bytes gradient;        ///< size of an element in sums of gradients
   std::string scatters;  ///< "with zero: 1": why gradients have no all-reduce; empty: they have
 
+  /// Share of the micro-batches that are computed again in the backward pass.
+  double recomputed_share() const {
+    return group.recompute ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
+  }
   bool shards_parameters() const { return shard == MemoryOptions::Zero::parameters; }
   /// No device keeps whole gradients, so they are scattered after every micro-batch.
   bool sums_every_micro_batch() const { return shard >= MemoryOptions::Zero::gradients && reshard; }

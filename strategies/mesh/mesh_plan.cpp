@@ -42,6 +42,7 @@ ModelPartition pipeline_partition(const Model& model, const MeshOptions& options
         pipeline_schedule(options.order, stage, stages, options.group.micro_batches, options.chunks));
   if (options.mesh.tensor > 1) partition.simulated_only = tensor_stage_problem(model, groups.sharded, starts);
   if (options.group.recompute && has_dropout(model)) partition.simulated_only = kRecomputedDropout;
+  if (!options.recompute_last) partition.simulated_only = "recompute_last: false";
   if (options.group.training.mixed) partition.simulated_only = "activations of 2 bytes";
   return partition;
 }
@@ -91,7 +92,7 @@ StageGroups add_communicators(const Setting& setting, const MeshOptions& options
 double mean_work(const Workload& workload, const MeshOptions& options) {
   double sum = 0;
   for (const LayerSeconds& segment : workload.median) {
-    const double forward = (options.group.recompute ? 2 : 1) * segment.forward;
+    const double forward = (1 + options.recomputed_share()) * segment.forward;
     sum += options.group.micro_batches * (forward + segment.backward) + segment.update;
   }
   return sum / options.mesh.pipeline;

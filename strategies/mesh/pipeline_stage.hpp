@@ -42,6 +42,7 @@ struct PipelineStage {
   bool sum_every_micro_batch = false;  ///< gradients are scattered after every micro-batch (ZeRO 2 and 3)
   bool reshard = true;                 ///< parameters are gathered for every pass; false: once a step
   bool recompute = false;              ///< the forward pass is computed again before the backward pass
+  bool recompute_last = true;          ///< also that of the last micro-batch
   bool reads_gradients = false;        ///< before the update, as loss scaling does: the host waits for them
   int prefetch = 1;
   Seconds step_overhead, exchange_overhead;

@@ -177,6 +177,7 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
   stage.step_overhead = options.group.training.step_overhead;
   stage.exchange_overhead = options.group.exchange_overhead;
   stage.recompute = options.group.recompute;
+  stage.recompute_last = options.recompute_last;
   stage.reads_gradients = options.group.training.mixed;
   stage.reshard = options.reshard;
   stage.sum_every_micro_batch = options.sums_every_micro_batch();

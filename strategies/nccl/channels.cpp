@@ -150,6 +150,9 @@ void lay_over_pcie(const Platform& platform, const NcclRanks& group, NcclChannel
   if (spans(group.devices, per_socket))
     rate = std::min(
         rate, node.inter_socket.bandwidth.value / (node.half_duplex_sockets ? 2 : 1) / group.side_by_side);
+  if (!node.peer_access)
+    rate =
+        std::min(rate, node.staging.value / (static_cast<double>(group.devices.size()) * group.side_by_side));
   result.rings = {kPcieShare * rate};
   result.channels = 1;
 }

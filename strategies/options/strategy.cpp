@@ -34,6 +34,10 @@ const Keys& training_keys() {
       {"like", "name or path", "", "none",
        "software stack, whose values hold for keys that the scenario does not give"},
       {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies all layer times"},
+      {"network_rate", "bandwidth", "> 0", "none",
+       "most that the threads of a host move between a NIC and its memory, where a library uses sockets"},
+      {"connection_rate", "bandwidth", "> 0", "none",
+       "most that one connection of two hosts moves; a host has one to each other"},
       {"step_overhead", "time", ">= 0", "0 s", "time of a step outside the layers, such as input work"},
       {"host_operation", "time", ">= 0", "0 s",
        "with `trace: derived`: time in which the host issues one operator of the framework to a GPU"},
@@ -52,6 +56,8 @@ TrainingOptions read_training_options(const YamlMap& map) {
   if (const auto stack = map.maybe("like")) stack->text();  // the scenario's reader has set its values
   if (const auto factor = map.maybe("compute_factor")) options.compute_factor = factor->number(1e-6, 1e6);
   options.compute_factor *= threads_factor(map);
+  for (const char* rate : {"network_rate", "connection_rate"})  // build_experiment applies them
+    if (map.has(rate)) map.at(rate).bytes_per_second();
   if (const auto time = map.maybe("host_operation")) time->seconds();  // likewise: derived times contain it
   if (const auto overhead = map.maybe("step_overhead")) options.step_overhead = overhead->seconds();
   if (const auto precision = map.maybe("precision")) options.mixed = precision->one_of({"f32", "mixed"}) == 1;

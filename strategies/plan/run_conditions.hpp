@@ -25,6 +25,8 @@ struct Noise {
   std::map<std::uint32_t, double> stragglers =
       {};                   ///< factor of each worker (or node) that is known to be slow
   double start_spread = 0;  ///< interval over which asynchronous workers start, evenly [s]
+  /// Standard deviation of the logarithm of the speeds of equal devices; the same in every step.
+  double device_spread = 0;
 
   bool has_stragglers() const { return straggler_share > 0 || !stragglers.empty(); }
   bool is_none() const { return jitter == Jitter::none && !has_stragglers(); }

@@ -67,7 +67,8 @@ void check_halved(Trial& trial, Findings& findings) {
     simulation.plan = &half;
     simulation.noise.start_spread *= 0.5;
     simulation.bandwidths.multiply_all(2);
-    simulation.latency_factor = simulation.compute_factor = 0.5;
+    simulation.latency_factor = 0.5;
+    simulation.compute_factor *= 0.5;
     const Outcome& reference = trial.outcome(form);
     const Outcome outcome = simulated(simulation);
     const bool other = result_text(outcome) != result_text(reference);

@@ -24,7 +24,7 @@ double unknown_messages(const Experiment& experiment) {
 
 double estimated_work(const Experiment& experiment) {
   const Plan& plan = experiment.plan;
-  const Simulation simulation = simulation_of(experiment, Doubled::none);
+  const Simulation simulation = simulation_of(experiment);
   const Topology topology(experiment.platform);
   const CollectiveSchedules schedules(simulation, topology);
   const CollectiveLoad load = schedules.load();
@@ -83,7 +83,7 @@ Trial::Trial(YamlNode scenario)
       work_(estimated_work(experiment_)) {}
 
 Simulation Trial::simulation(const Form& form) const {
-  Simulation simulation = simulation_of(experiment_, Doubled::none);
+  Simulation simulation = simulation_of(experiment_);
   simulation.fidelity = form.fidelity;
   simulation.fold = form.fold;
   simulation.link_sharing = form.sharing;

@@ -36,27 +36,35 @@ std::string ranges_of(const std::string& text) {
 TEST_CASE("several servers have ranges of links, messages and compute beside them", "[forecast]") {
   CHECK(ranges_of(kTwo) ==
         "link_between_servers data_sheet; message_overhead assumed; "
-        "compute_beside_communication assumed; start_of_kernels assumed; ");
+        "compute_beside_communication assumed; start_of_kernels assumed; kernels_single_precision measured; "
+        "spread_of_devices assumed; ");
   CHECK(ranges_of(kTwo + "noise: {jitter: lognormal, sigma: 0.01}\n") ==
         "link_between_servers data_sheet; message_overhead assumed; "
-        "compute_beside_communication assumed; spread_of_steps assumed; start_of_kernels assumed; ");
+        "compute_beside_communication assumed; spread_of_steps assumed; start_of_kernels assumed; "
+        "kernels_single_precision "
+        "measured; ");
 }
 
-TEST_CASE("one server has no range between servers, and one device has none at all", "[forecast]") {
+TEST_CASE("one server has no range between servers, and one device has those of derived times",
+          "[forecast]") {
   CHECK(ranges_of(kServers + "workers: 8\n") ==
         "link_inside_server data_sheet; message_overhead assumed; compute_beside_communication assumed; "
-        "start_of_kernels assumed; ");
-  CHECK(ranges_of(kServers + "workers: 1\n").empty());
+        "start_of_kernels assumed; kernels_single_precision measured; spread_of_devices assumed; ");
+  CHECK(ranges_of(kServers + "workers: 1\n") ==
+        "start_of_kernels assumed; kernels_single_precision measured; ");
 }
 
 TEST_CASE("an assumption, a value and a class take the place of a default range", "[forecast]") {
+  const std::string derived = "kernels_single_precision measured; spread_of_devices assumed; ";
   const std::string assumed =
       "assumed: [{key: platform.network.bandwidth, range: [9 GB/s, 12 GB/s], why: known}]\n";
   CHECK(ranges_of(kTwo + assumed) ==
-        "message_overhead assumed; compute_beside_communication assumed; start_of_kernels assumed; ");
+        "message_overhead assumed; compute_beside_communication assumed; start_of_kernels assumed; " +
+            derived);
   CHECK(ranges_of(kServers +
                   "workers: 16\nuncertainty: {link_between_servers: measured, message_overhead: none}\n") ==
-        "link_between_servers measured; compute_beside_communication assumed; start_of_kernels assumed; ");
+        "link_between_servers measured; compute_beside_communication assumed; start_of_kernels assumed; " +
+            derived);
   const Scenario given = scenario_of(kTwo, {"strategy={kind: synchronous, compute_slowdown: 1.1}"});
   Library library;
   for (const DefaultRange& one :
@@ -81,13 +89,29 @@ TEST_CASE("the start of kernels has a range where times are derived, and host wo
   CHECK(has(host + "uncertainty: {host_work: measured}\n", "host_work measured"));
 }
 
-TEST_CASE("shares that a device takes from another by assumption have a range", "[forecast]") {
-  const auto ranges = [](const std::string& platform) {
+TEST_CASE("derived times have the range of their precision, on one device too", "[forecast]") {
+  const auto ranges = [](const std::string& platform, const std::string& workers,
+                         const std::string& more = "") {
     return ranges_of("name: n\nmodel: gpt2-small\ntrace: derived\nplatform: " + platform +
-                     "\nbatch_per_worker: 1\nworkers: 8\nstrategy: {kind: synchronous}\n");
+                     "\nbatch_per_worker: 1\nworkers: " + workers + "\nstrategy: {kind: synchronous}\n" +
+                     more);
   };
-  CHECK(ranges("dgx-b200").find("shares_of_kernels assumed") != std::string::npos);
-  CHECK(ranges("dgx-h100-pod").find("shares_of_kernels") == std::string::npos);
+  const auto has = [](const std::string& all, const std::string& one) {
+    return all.find(one) != std::string::npos;
+  };
+  CHECK(has(ranges("dgx-h100-pod", "1"), "kernels_half_precision measured"));
+  CHECK_FALSE(has(ranges("dgx-h100-pod", "1"), "kernels_single_precision"));
+  CHECK_FALSE(has(ranges("dgx-h100-pod", "1"), "message_overhead"));
+  CHECK(has(ranges("dgx-b200", "8"), "kernels_half_precision assumed"));  // its shares are another device's
+  const std::string single = ranges("dgx-b200", "8", "kernels: {precision: f32}\n");
+  CHECK(has(single, "kernels_single_precision assumed"));
+  CHECK_FALSE(has(single, "kernels_half_precision"));
+}
+
+TEST_CASE("GPUs of a scenario without noise have a spread with a range", "[forecast]") {
+  CHECK(ranges_of(kTwo).find("spread_of_devices assumed") != std::string::npos);
+  CHECK(ranges_of(kTwo + "noise: {jitter: lognormal, sigma: 0.01}\n").find("spread_of_devices") ==
+        std::string::npos);
 }
 
 TEST_CASE("factors multiply the start of kernels and the work of the host", "[forecast]") {
@@ -108,6 +132,20 @@ TEST_CASE("factors multiply the start of kernels and the work of the host", "[fo
   };
   CHECK(host(with("factors.host_work=1")) == Approx(8e-3));  // eight workers a server
   CHECK(host(with("factors.host_work=2")) == Approx(16e-3));
+}
+
+TEST_CASE("the range of layer times leaves the host's time of a stack as it is", "[forecast]") {
+  const Scenario scenario = scenario_of(
+      "name: x\nmodel: resnet50\ntrace: derived\nplatform: dgx1v\nbatch_per_worker: 8\nworkers: 8\n"
+      "strategy: {kind: synchronous, like: pytorch-ddp}\n");
+  Library library;
+  const auto first = [&](const std::string& setting) {
+    return experiment_of(scenario, library, {parse_assignment(setting)}).plan.workloads.front();
+  };
+  const Workload plain = first("factors.layer_times=1"), longer = first("factors.layer_times=1.3");
+  CHECK(longer.median.front().forward == Approx(1.3 * plain.median.front().forward));
+  CHECK(longer.host.at(0).forward == Approx(35e-6));
+  CHECK(first("strategy.compute_factor=1.3").host.empty());
 }
 
 TEST_CASE("factors multiply the links and overheads of the platform", "[forecast]") {
@@ -131,7 +169,7 @@ TEST_CASE("the scenario gets its default ranges as assumptions", "[forecast]") {
   const Scenario scenario = scenario_of(kTwo);
   Library library;
   const Scenario with = with_default_ranges(scenario, experiment_of(scenario, library), library);
-  REQUIRE(with.assumptions.size() == 4);
+  REQUIRE(with.assumptions.size() == 6);
   CHECK(with.assumptions[0].key == "factors.between_servers_bandwidth");
   CHECK(with.assumptions[0].low == 0.5);
   CHECK(with.assumptions[1].logarithmic);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "forecast/summary.hpp"
@@ -59,7 +60,6 @@ TEST_CASE("a single device has no discrepancy, and more devices of a server have
   CHECK(width({8, 1}) > width({2, 1}));
   CHECK(width({8, 4}) > width({8, 1}));
   CHECK(width({8, 4}) < width({8, 64}));
-  CHECK(width({8, 4, true}) > width({8, 4}));  // virtual machines
 }
 
 TEST_CASE("the samples of eight devices have the quantiles of the file", "[forecast]") {
@@ -68,42 +68,32 @@ TEST_CASE("the samples of eight devices have the quantiles of the file", "[forec
   REQUIRE(errors.size() == kDiscrepancySamples);
   for (std::size_t i = 0; i < term.probabilities.size(); ++i) {
     // Samples lie 1 / 256 apart in probability, where the outer quantiles rise by up to 0.02 a sample.
-    CHECK(quantile(errors, term.probabilities[i]) == Approx(term.inside_server[i]).margin(0.02));
+    CHECK(quantile(errors, term.probabilities[i]) == Approx(term.quantiles[i]).margin(0.02));
   }
 }
 
-TEST_CASE("every doubling of the servers adds the same part", "[forecast]") {
+TEST_CASE("errors between servers have the same quantiles, 0.8 times at two servers", "[forecast]") {
   const Discrepancy term = shipped();
-  const auto two = log_errors(term, {1, 2}), four = log_errors(term, {1, 4});
-  for (std::size_t k = 0; k < two.size(); ++k) CHECK(four[k] == Approx(2 * two[k]));
+  auto server = log_errors(term, {8, 1}), two = log_errors(term, {1, 2}), four = log_errors(term, {1, 4});
+  for (std::size_t k = 0; k < two.size(); ++k) CHECK(four[k] == Approx(two[k] * 0.9 / 0.8));
+  std::ranges::sort(two);  // in another order, as errors between servers do not depend on those inside
+  for (std::size_t k = 0; k < two.size(); ++k) CHECK(two[k] == Approx(0.8 * server[k]).margin(1e-12));
 }
 
-TEST_CASE("a framework's spread stretches the distances from the median inside a server alone",
-          "[forecast]") {
-  Discrepancy term{{0, 0.5, 1}, {-0.1, 0.05, 0.5}, {0, 0, 0}, {0, 0, 0}, {{"mxnet", 2}}};
-  const auto of_all = log_errors(term, {8, 1});
-  const auto of_mxnet = log_errors(term, {8, 1, false, "mxnet"});
-  for (std::size_t k = 0; k < of_all.size(); ++k)
-    CHECK(of_mxnet[k] - 0.05 == Approx(2 * (of_all[k] - 0.05)).margin(1e-12));
-  CHECK(log_errors(term, {8, 1, false, "pytorch"}) == of_all);
-  CHECK(log_errors(term, {1, 4, false, "mxnet"}) == log_errors(term, {1, 4}));
-}
-
-TEST_CASE("the framework is the scenario's, or else that of its stack", "[forecast]") {
-  const auto errors = [](const std::string& framework, const std::string& like) {
-    const std::string text = kServers + framework;
-    return forecast_of(text, 1, 0.5, "strategy.like=" + like).log_errors[1];
-  };
-  CHECK(errors("", "pytorch-ddp") == errors("framework: pytorch\n", "horovod"));
-  CHECK(errors("", "pytorch-ddp") != errors("", "horovod"));
-  CHECK(errors("framework: mxnet\n", "pytorch-ddp") == errors("framework: mxnet\n", "horovod"));
-  CHECK_THROWS_WITH(scenario_of(kServers + "framework: mxnot\n"),
-                    Catch::Matchers::Contains("framework: expected"));
+TEST_CASE("the term moves no forecast, only its interval", "[forecast]") {
+  const Simulations all = forecast_of(kServers, 20);
+  for (const std::size_t point : {0, 1, 2}) {
+    for (const char* column : {"step_seconds", "samples_per_second", "efficiency"})
+      CHECK(central_values(all, point, column) == over_draws(all, point, column));
+  }
+  Simulations shifted = forecast_of(kServers);
+  shifted.shifts = {{0, 0.1, 0.1}};  // what measurements say
+  CHECK(central_values(shifted, 1, "step_seconds").front() == Approx(std::exp(0.1)));
 }
 
 TEST_CASE("the interval with the term contains the one without it", "[forecast]") {
   const Discrepancy term = shipped();
-  for (const Spread& spread : {Spread{2, 1}, {8, 1}, {16, 8}, {1, 4}, {1, 4, true}}) {
+  for (const Spread& spread : {Spread{2, 1}, {8, 1}, {16, 8}, {1, 4}}) {
     const auto interval = forecast_interval(log_errors(term, spread));
     CHECK(interval.low <= 0);
     CHECK(interval.high >= 0);
@@ -176,23 +166,24 @@ TEST_CASE("a figure that is fed in has no discrepancy, and takes its own off the
   }
 }
 
-TEST_CASE("results have the term's interval and the seconds that it adds", "[forecast]") {
+TEST_CASE("results have the term's interval, and the seconds that measurements add", "[forecast]") {
   const Scenario scenario = scenario_of(kServers);
   Simulations all = forecast_of(kServers);
-  all.doubled.resize(3);
   for (Row& row : all.rows[0]) {
     for (const char* column :
          {"compute_seconds", "exposed_communication_seconds", "waiting_seconds", "data_loading_seconds"})
       row.set(column, 0.25);
   }
-  const Results results = summarized_results(scenario, {0, 1, 2}, all);
+  Results results = summarized_results(scenario, {0, 1, 2}, all);
   CHECK_FALSE(results.rows[0].number("step_seconds_low"));
   CHECK(results.rows[0].number("step_seconds") == 1);
-  CHECK(results.rows[0].number("unmodelled_seconds") == 0);
-  const Row& row = results.rows[1];
-  CHECK(row.number("step_seconds_low") < row.number("step_seconds"));
-  CHECK(*row.number("step_seconds") - *row.number("unmodelled_seconds") == Approx(1));
-  CHECK(row.number("compute_seconds") == 0.25);
+  CHECK(results.rows[1].number("step_seconds_low") < results.rows[1].number("step_seconds"));
+  CHECK(results.rows[1].number("step_seconds") == 1);
+  CHECK_FALSE(results.rows[1].number("unmodelled_seconds"));
+  all.shifts = {{0, 0.1, 0.1}};
+  results = summarized_results(scenario, {0, 1, 2}, all);
+  CHECK(*results.rows[1].number("step_seconds") - *results.rows[1].number("unmodelled_seconds") == Approx(1));
+  CHECK(results.rows[1].number("compute_seconds") == 0.25);
 }
 
 TEST_CASE("uncertainty: none turns the term off", "[forecast]") {
@@ -206,19 +197,13 @@ TEST_CASE("uncertainty: none turns the term off", "[forecast]") {
 }
 
 TEST_CASE("a file of the term with too few or unsorted numbers is refused", "[forecast][errors]") {
-  const auto read = [](const std::string& quantiles, const std::string& spreads = "") {
+  const auto read = [](const std::string& quantiles) {
     const YamlNode node =
-        parse_yaml("source: s\nprobabilities: [0.1, 0.9]\nquantiles: {inside_server: " + quantiles +
-                       ", between_servers: [0, 1], between_servers_slow_messages: [0, 1]}\n" + spreads,
-                   "d.yaml");
+        parse_yaml("source: s\nprobabilities: [0.1, 0.9]\nquantiles: " + quantiles + "\n", "d.yaml");
     return read_discrepancy(YamlValue(node, ""));
   };
-  CHECK(read("[0, 0.5]").spreads.empty());
-  CHECK(read("[0, 0.5]", "spreads: {mxnet: 2}\n").spreads.at("mxnet") == 2);
-  CHECK_THROWS_WITH(read("[0, 0.5]", "spreads: {mxnet: 0}\n"),
-                    Catch::Matchers::Contains("spreads.mxnet: expected"));
-  CHECK_THROWS_WITH(
-      read("[0]"),
-      Catch::Matchers::Contains("quantiles.inside_server: expected as many numbers as probabilities has"));
+  CHECK(read("[0, 0.5]").quantiles == std::vector<double>{0, 0.5});
+  CHECK_THROWS_WITH(read("[0]"),
+                    Catch::Matchers::Contains("quantiles: expected as many numbers as probabilities has"));
   CHECK_THROWS_WITH(read("[1, 0]"), Catch::Matchers::Contains("expected ascending numbers"));
 }

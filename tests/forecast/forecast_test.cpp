@@ -44,9 +44,8 @@ std::string text_of(const Simulations& all) {
   for (const auto& rows : all.rows) {
     for (const Row& row : rows) text += to_json_line({}, row) + "\n";
   }
-  for (const auto& resources : all.doubled) {
-    for (const auto& [resource, row] : resources)
-      text += to_string(resource) + (": " + to_json_line({}, row)) + "\n";
+  for (const auto& kinds : all.without) {
+    for (const auto& [kind, row] : kinds) text += to_json_line({}, row) + "\n";
   }
   return text;
 }
@@ -150,20 +149,6 @@ TEST_CASE("a forecast is the same to the bit in any number of processes", "[comm
   CHECK(one.rows[0][1].number("communication_seconds") != one.rows[1][1].number("communication_seconds"));
 }
 
-TEST_CASE("each point is simulated with each resource doubled", "[commands]") {
-  const Simulations all = forecast_of(kTiny + "sweep: {workers: [3]}\n", 2);
-  REQUIRE(all.rows.size() == 1);
-  const auto compute = [](const Row& row) { return row.number("compute_seconds").value(); };
-  const auto communication = [](const Row& row) { return row.number("communication_seconds").value(); };
-  const Row& plain = all.rows[0][0];
-  const auto& doubled = all.doubled.at(0);
-  REQUIRE(doubled.size() == 3);
-  CHECK(compute(doubled.at(Doubled::compute)) == Approx(compute(plain) / 2));
-  CHECK(compute(doubled.at(Doubled::bandwidth)) == Approx(compute(plain)));
-  CHECK(communication(doubled.at(Doubled::bandwidth)) < communication(plain));
-  CHECK(communication(doubled.at(Doubled::latency)) < communication(plain));
-}
-
 TEST_CASE("no step is shorter than its compute, and its parts add up to it", "[forecast]") {
   for (const char* steps : {"4", "9", "10"}) {
     const Simulations all = forecast_of(
@@ -202,10 +187,9 @@ TEST_CASE("a journal keeps finished simulations, and a second run repeats none o
   const TemporaryFolder folder;
   const auto journal = folder.path() / "j.jsonl";
   const Simulations first = forecast_of(kTiny + kAssumed, 2, journal);
-  CHECK(lines_in(journal) == 14);  // two points: three draws, three doubled resources, one without jitter
+  CHECK(lines_in(journal) == 8);  // two points: three draws, one without jitter
   const std::string text = read_file(journal);
-  for (const char* what : {"| draw 2 | as it is\"", "| draw 0 | twice the bandwidth\"",
-                           "| draw 0 | half the latency\"", "| draw 0 | without jitter\""})
+  for (const char* what : {"| draw 2 | as it is\"", "| draw 0 | without jitter\""})
     CHECK(text.find("\"simulation\":\"workers=3 " + std::string(what)) != std::string::npos);
   CHECK(text_of(forecast_of(kTiny + kAssumed, 1, journal)) == text_of(first));
   CHECK(read_file(journal) == text);
@@ -213,7 +197,7 @@ TEST_CASE("a journal keeps finished simulations, and a second run repeats none o
   std::ofstream(journal) << rewritten(text, "\"batch_per_worker\":64", "\"batch_per_worker\":65");
   const Simulations tampered = forecast_of(kTiny + kAssumed, 1, journal);
   CHECK(tampered.rows[2][1].number("batch_per_worker") == 65);
-  CHECK(tampered.doubled[0].at(Doubled::latency).number("batch_per_worker") == 65);
+  CHECK(tampered.without[0].at(Without::jitter).number("batch_per_worker") == 65);
 }
 
 TEST_CASE("simulations that a torn journal lacks are repeated, and the journal is complete afterwards",
@@ -225,8 +209,8 @@ TEST_CASE("simulations that a torn journal lacks are repeated, and the journal i
   for (const std::size_t length : {text.size() / 2, text.find('\n') - 4, std::size_t{7}}) {
     std::ofstream(journal) << text.substr(0, length);
     CHECK(text_of(forecast_of(kTiny + kAssumed, 2, journal)) == text_of(whole));
-    CHECK(lines_in(journal) == 14);
-    CHECK(read_json_lines(read_file(journal), "j").rows.size() == 14);
+    CHECK(lines_in(journal) == 8);
+    CHECK(read_json_lines(read_file(journal), "j").rows.size() == 8);
   }
 }
 
@@ -251,7 +235,7 @@ TEST_CASE("damaged lines of a journal are simulated again, and all others are ke
     CHECK(all.rows[0][1].number("batch_per_worker") == 64);  // simulated again
     CHECK(all.rows[0][1].number("step_seconds") == whole.rows[0][1].number("step_seconds"));
     CHECK(read_file(journal).starts_with(text.substr(0, second) + text.substr(third)));
-    CHECK(lines_in(journal) == 14);
+    CHECK(lines_in(journal) == 8);
   }
   std::ofstream(journal) << text.substr(0, second) + std::string(9, '\0') + "\n" + text.substr(third);
   CHECK_THROWS_WITH(merged_journals({journal}), Catch::Matchers::Contains("j.jsonl:2:1: damaged or altered"));
@@ -309,7 +293,7 @@ TEST_CASE("a journal keeps calibrations, and a second run does not search again"
   const TemporaryFolder folder;
   const auto journal = folder.path() / "j.jsonl";
   const Simulations first = forecast_of(fed_in("60 ms"), 1, journal);
-  CHECK(lines_in(journal) == 6);  // a calibration, a point, three doubled resources, one without jitter
+  CHECK(lines_in(journal) == 3);  // a calibration, a point, one without jitter
   const std::string text = read_file(journal);
   const Simulations second = forecast_of(fed_in("60 ms"), 1, journal);
   CHECK(second.calibrated == first.calibrated);  // to the bit
@@ -367,7 +351,7 @@ TEST_CASE("one point that fails has a reason, and the others have their results"
     CHECK_THAT(all.failed.at(1), Catch::Matchers::EndsWith("s.yaml:8:22: workers: expected an integer from 1 "
                                                            "to 10000000, got \"many\""));
     CHECK(all.rows[0][1].cells.empty());
-    CHECK(all.doubled[1].empty());
+    CHECK(all.without[1].empty());
     const Simulations whole = forecast_of(kTiny + "sweep: {workers: [1, 3]}\n", 1);
     CHECK(to_json_line({}, all.rows[0][0]) == to_json_line({}, whole.rows[0][0]));
     CHECK(to_json_line({}, all.rows[0][2]) == to_json_line({}, whole.rows[0][1]));

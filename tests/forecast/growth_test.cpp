@@ -31,7 +31,7 @@ Counts counts_of(const std::string& name, int workers) {
     Library library;
     const Experiment experiment = build_experiment(
         scenario.document, values_of(scenario, scenario.points.at(0).values, {}, {}), library);
-    const SimulationResult result = simulate(simulation_of(experiment, Doubled::none));
+    const SimulationResult result = simulate(simulation_of(experiment));
     return std::vector<double>{static_cast<double>(result.events), static_cast<double>(result.flows),
                                static_cast<double>(result.routes), static_cast<double>(result.clock_moves),
                                result.seconds};

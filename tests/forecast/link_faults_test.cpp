@@ -22,7 +22,7 @@ constexpr const char* kRing = "{kind: synchronous, all_reduce: ring, overlap: fa
 /// Columns of the experiment; -1 for one that it does not have.
 std::vector<double> columns(const Experiment& experiment, const std::vector<std::string>& names) {
   return numbers_from_child(names.size(), [&] {
-    const Row row = simulate_point(experiment, Doubled::none);
+    const Row row = simulate_point(experiment);
     std::vector<double> values;
     for (const std::string& name : names) values.push_back(row.number(name).value_or(-1));
     return values;

@@ -93,15 +93,24 @@ TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]")
   write_atomically(file,
                    "workers,step_seconds,samples_per_second,communication_seconds,spread,source\n"
                    "2,0.5,256,0.1,0.02,log\n4,,500,,,\n");
-  const auto all = read_measurements(file, scenario_of(kRing));
+  const auto all = read_measurements({"", file.string()}, scenario_of(kRing));
   REQUIRE(all.size() == 3);
   CHECK(all[0].column == "step_seconds");
   CHECK(all[0].spread == 0.02);
   CHECK(all[1].column == "communication_seconds");
   CHECK(all[2].column == "samples_per_second");
   CHECK(all[2].value == 500);
+  write_atomically(file,
+                   "point,step_seconds,kept\nworkers=2,0.4,true\nworkers=2,0.6,true\nworkers=2,9,false\n"
+                   "workers=4,0.5,true\n");
+  const auto repeats = read_measurements({"", file.string()}, scenario_of(kRing));  // as validate writes them
+  REQUIRE(repeats.size() == 2);
+  CHECK(point_name(repeats[0].point) == "workers=2");
+  CHECK(repeats[0].value == Approx(0.5));
+  CHECK(repeats[0].spread == Approx(1.2533 * 0.1 / 0.5));  // two repeats: deviation 0.1414 / sqrt 2
+  CHECK(repeats[1].spread == 0);
   write_atomically(file, "workers,point\n2,a\n");
-  CHECK_THROWS_AS(read_measurements(file, scenario_of(kRing)), InputError);
+  CHECK_THROWS_AS(read_measurements({"", file.string()}, scenario_of(kRing)), InputError);
 }
 
 TEST_CASE("the error of a measured point is carried over to larger ones", "[forecast]") {

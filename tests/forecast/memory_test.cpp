@@ -30,7 +30,7 @@ Taken memory_of(int workers, int shards, int steps) {
         scenario.document, values_of(scenario, scenario.points.at(0).values, {}, {}), library);
     const double before = counted_bytes();
     forget_peak();
-    const SimulationResult result = simulate(simulation_of(experiment, Doubled::none));
+    const SimulationResult result = simulate(simulation_of(experiment));
     return std::vector<double>{peak_bytes() - before, simulated_memory(experiment).value};
   });
   return {numbers[0], numbers[1]};

@@ -25,7 +25,7 @@ double step_seconds(int workers, const char* form, const char* noise) {
          parse_assignment("simulation.steps=4"), parse_assignment(std::string("simulation.fidelity=") + form),
          parse_assignment(std::string("noise=") + noise), parse_assignment("simulation.sharing=simgrid")},
         library);
-    const SimulationResult result = simulate(simulation_of(experiment, Doubled::none));
+    const SimulationResult result = simulate(simulation_of(experiment));
     if (to_text(result.fidelity) != (std::string(form) == "message" ? "message" : "message, shared, roughly"))
       throw std::logic_error("simulated with fidelity " + to_text(result.fidelity));
     return result.steps.at(0).seconds;

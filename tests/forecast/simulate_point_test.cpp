@@ -1,8 +1,11 @@
 #include "forecast/simulate_point.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 
 #include "forecast/forecast.hpp"
 #include "rows.hpp"
@@ -141,7 +144,7 @@ TEST_CASE("a pipeline takes as long by default as with every message simulated",
       Library library;
       const std::vector<Assignment> nodes{parse_assignment("platform.nodes=64")};
       const Experiment experiment = build_experiment(scenario.document, nodes, library);
-      const Row row = simulate_point(experiment, Doubled::none, nullptr, StepStatistic::median);
+      const Row row = simulate_point(experiment, nullptr, StepStatistic::median);
       CHECK(std::get<std::string>(row.at("fidelity")) == "message");
       return *row.number("step_seconds");
     });
@@ -160,7 +163,7 @@ double of_gpt2(const std::string& column, const std::string& strategy) {
         strategy + "\nepoch: {tokens: 1e9}\n");
     Library library;
     const Experiment experiment = build_experiment(scenario.document, {}, library);
-    return *simulate_point(experiment, Doubled::none).number(column);
+    return *simulate_point(experiment).number(column);
   });
 }
 
@@ -173,6 +176,32 @@ TEST_CASE("ZeRO with recomputation repeats the forward pass and keeps fewer acti
   CHECK(twice > 1.2 * once);
   CHECK(twice < 1.4 * once);  // a backward pass takes twice as long as a forward pass
   CHECK(of_gpt2("memory_bytes", zero + again) < 0.7 * of_gpt2("memory_bytes", zero + "}"));
+}
+
+TEST_CASE("a network of unknown sizes has no memory, and neither fits nor does not", "[commands]") {
+  const auto folder = std::filesystem::temp_directory_path() / ("stepcast-sizes-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "t.yaml")
+      << "name: t\nkind: captured\nthreads: 1\nmodel: m\nbatch: 8\ndevice: d\nprecision: f32\nlibrary: "
+         "l\ncommand: c\nsource: "
+         "s\nlayers:\n"
+         "  - {name: a, forward: {seconds: [1e-3]}, backward_data: {seconds: [1e-3]}}\n";
+  const auto known = [&](const std::string& size) {
+    return number_from_child([&] {
+      const Scenario scenario =
+          scenario_of("name: t\nmodel: {name: m, source: s, input: [" + size +
+                      "], layers: [{name: a, kind: measured, output: [" + size +
+                      "], parameters: [1000]}]}\ntrace: " + (folder / "t.yaml").string() +
+                      "\nplatform: dgx1v\nworkers: 8\nbatch_per_worker: 8\nstrategy: {kind: synchronous}\n");
+      Library library;
+      const Row row = simulate_point(build_experiment(scenario.document, {}, library), Doubled::none);
+      const bool memory = row.number("memory_bytes").has_value(), fits = !row.text("fits").empty();
+      return (memory ? 1.0 : 0.0) + (fits ? 2.0 : 0.0);
+    });
+  };
+  CHECK(known("2") == 3);
+  CHECK(known("1") == 0);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a language model has tokens, work and its share of the peak for each device", "[commands]") {
@@ -195,7 +224,7 @@ TEST_CASE("a factor on layer times is one on the updates of shares too", "[comma
                       factor));
       Library library;
       const Experiment experiment = build_experiment(scenario.document, {}, library);
-      return *simulate_point(experiment, Doubled::none).number("compute_seconds");
+      return *simulate_point(experiment).number("compute_seconds");
     });
   };
   CHECK(compute(0.5) == Approx(compute(1) / 2).epsilon(1e-9));
@@ -246,10 +275,10 @@ TEST_CASE("a point with noise is simulated without it too, kind by kind", "[comm
 
   const std::string quiet = kStart + "sweep: {workers: [2]}\n";
   CHECK(forecast_of(quiet).without.at(0).empty());
-  CHECK(extra_simulations(scenario_of(quiet)) == 3);
-  CHECK(extra_simulations(scenario_of(kNoisy)) == 4);
-  CHECK(extra_simulations(scenario_of(text)) == 5);
-  CHECK(extra_simulations(scenario_of(quiet + "set: {noise.straggler_share: 0.5}\n")) == 4);
+  CHECK(extra_simulations(scenario_of(quiet)) == 0);
+  CHECK(extra_simulations(scenario_of(kNoisy)) == 1);
+  CHECK(extra_simulations(scenario_of(text)) == 2);
+  CHECK(extra_simulations(scenario_of(quiet + "set: {noise.straggler_share: 0.5}\n")) == 1);
 }
 
 TEST_CASE("the step time, its parts and the rate are means over the steps, or those of the median step",
@@ -258,7 +287,7 @@ TEST_CASE("the step time, its parts and the rate are means over the steps, or th
       "resnet50-ethernet-cpu", {"workers=4", "noise={jitter: lognormal, sigma: 0.5}", "simulation.steps=20"});
   const auto columns = [&noisy](StepStatistic statistic) {
     return numbers_from_child(8, [&] {
-      const Row row = simulate_point(noisy, Doubled::none, nullptr, statistic);
+      const Row row = simulate_point(noisy, nullptr, statistic);
       std::vector<double> values;
       for (const char* name :
            {"step_seconds", "step_seconds_mean", "compute_seconds", "waiting_seconds", "data_loading_seconds",

@@ -78,27 +78,15 @@ TEST_CASE("scaling is computed draw by draw, among the simulated points", "[comm
   CHECK(all.rows[1][2].number("efficiency") == 1);
 }
 
-TEST_CASE("the bottleneck is the largest part of the step and the resource whose doubling helps most",
+TEST_CASE("the bottleneck is the largest part of the reported step, with the discrepancy term",
           "[commands]") {
-  const std::map<Doubled, Row> doubled{{Doubled::compute, row_of(1, 1, 8)},
-                                       {Doubled::bandwidth, row_of(1, 1, 5)},
-                                       {Doubled::latency, row_of(1, 1, 9)}};
-  const auto text = [](const Row& row, const std::map<Doubled, Row>& rows) {
-    return bottleneck(row, row, rows);
-  };
-  CHECK(text(parts(3, 6, 1, 0), doubled) == "communication (60 %); twice the bandwidth: +100 %");
-  CHECK(text(parts(7, 1, 1, 1), {}) == "compute (70 %)");
-  CHECK(text(parts(1, 1, 7, 1), {{Doubled::latency, row_of(1, 1, 8)}}) ==
-        "stragglers (70 %); half the latency: +25 %");
-  CHECK(text(parts(1, 1, 1, 7), {{Doubled::compute, row_of(1, 1, 10)}}) ==
-        "data loading (70 %); twice the compute speed: +0 %");
-}
-
-TEST_CASE("the bottleneck is a share of the reported step, with the discrepancy term", "[commands]") {
+  CHECK(bottleneck(parts(3, 6, 1, 0)) == "communication (60 %)");
+  CHECK(bottleneck(parts(7, 1, 1, 1)) == "compute (70 %)");
+  CHECK(bottleneck(parts(1, 1, 7, 1)) == "stragglers (70 %)");
+  CHECK(bottleneck(parts(1, 1, 1, 7)) == "data loading (70 %)");
   Row reported = parts(7, 1, 1, 1);
   reported.set("unmodelled_seconds", 4.0);
-  CHECK(bottleneck(reported, parts(7, 1, 1, 1), {{Doubled::compute, row_of(1, 1, 8)}}) ==
-        "compute (50 %); twice the compute speed: +25 %");
+  CHECK(bottleneck(reported) == "compute (50 %)");
 }
 
 TEST_CASE("results have the swept keys, the median over draws and its interval", "[commands]") {
@@ -110,7 +98,6 @@ TEST_CASE("results have the swept keys, the median over draws and its interval",
     row.set("fidelity", std::string(draw == 0 ? "fluid" : "message"));
     all.rows.push_back({row, {}, {}, {}});
   }
-  all.doubled.resize(4);
   const Results results = summarized_results(scenario, {0}, all);
   REQUIRE(results.rows.size() == 1);
   const Row& row = results.rows[0];
@@ -127,7 +114,6 @@ TEST_CASE("results have the swept keys, the median over draws and its interval",
 TEST_CASE("one draw has no interval", "[commands]") {
   Simulations all;
   all.rows = {{parts(1, 0, 0, 0), {}, {}, {}}};
-  all.doubled.resize(4);
   const Results results = summarized_results(two_series(), {0}, all);
   CHECK(results.rows.at(0).number("step_seconds") == 10);
   CHECK_FALSE(results.rows.at(0).number("step_seconds_low"));
@@ -184,7 +170,6 @@ TEST_CASE("shares of a campaign's devices sum to 1 over draws in which they diff
     row.set("idle_fold_share", busy < 0.5 ? 0.9 - busy : 0.95 - busy);
     all.rows.push_back({row, {}, {}, {}});
   }
-  all.doubled.resize(4);
   const Row row = summarized_results(two_series(), {0}, all).rows.at(0);
   const double sum =
       *row.number("device_utilization") + *row.number("idle_tail_share") + *row.number("idle_fold_share");

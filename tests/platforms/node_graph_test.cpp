@@ -81,6 +81,30 @@ TEST_CASE("a half-duplex link between sockets is one link for both directions, a
   CHECK(route_between(full, 0, 2)[2] != route_between(full, 2, 0)[2]);
 }
 
+TEST_CASE("copies without peer access go up to a socket and share one link there; other routes do not",
+          "[platforms]") {
+  Platform platform = two_servers();
+  const Topology direct(platform);
+  platform.node.peer_access = false;
+  platform.node.staging = {7e9};
+  const Topology topology(platform);
+  const Names near{"node 0 device 0 -> PCIe switch 0", "node 0 PCIe switch 0 -> socket 0",
+                   "node 0 memory -> memory", "node 0 socket 0 -> PCIe switch 0",
+                   "node 0 PCIe switch 0 -> device 1"};
+  CHECK(names(topology, 0, 1) == near);
+  const int shared = route_between(topology, 0, 1)[2];
+  CHECK(topology.link(shared).bandwidth.value == 7e9);
+  CHECK(route_between(topology, 3, 0)[2] == shared);
+  CHECK(names(topology, 3, 0)[3] == "node 0 socket 1 -> socket 0");
+  for (const int other : {4, platform.host_endpoint(0)})
+    CHECK(names(topology, 0, other) == names(direct, 0, other));
+  platform.node.kind = NodeShape::Kind::links;
+  platform.node.peer = {{50e9}, {1e-7}};
+  platform.node.peers = {{0, 1, 1}};
+  CHECK(names(Topology(platform), 0, 1) == Names{"node 0 device 0 -> device 1"});
+  CHECK(names(Topology(platform), 1, 2)[2] == "node 0 memory -> memory");
+}
+
 TEST_CASE("messages of a device leave the node by its own NIC", "[platforms]") {
   Platform platform = two_servers();
   const Topology topology(platform);

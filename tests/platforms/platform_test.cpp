@@ -57,13 +57,32 @@ TEST_CASE("a key of another kind of node or network is an unknown key", "[platfo
         "f.yaml:11:3: node.peer_link: unknown key (expected one of: kind, devices, sockets, "
         "devices_per_pcie_switch, "
         "device_link, device_link_duplex, pcie_switch_link, inter_socket_link, inter_socket_duplex, memory, "
-        "source)");
+        "source, peer_access, staging)");
   CHECK(error_of(kNode + kNetwork + "  levels: []\n" + kMessages)
             .starts_with("f.yaml:15:3: network.levels: unknown key"));
   CHECK(error_of(kNode + "network: {kind: torrus}\n") ==
         "f.yaml:11:17: network.kind: expected one of switch, fat_tree, dragonfly, torus, sites, got "
         "\"torrus\"; did you "
         "mean \"torus\"?");
+}
+
+TEST_CASE("GeForce devices have no peer access unless the platform says so, and share a rate for copies",
+          "[platforms]") {
+  const auto node = [](const std::string& device, const std::string& more) {
+    std::string text = kNode;
+    text.replace(text.find("cpu-core"), 8, device);
+    return read(text + more + kNetwork + kMessages).node;
+  };
+  CHECK(node("a100-40gb", "").peer_access);
+  CHECK(node("rtx-6000-ada", "").peer_access);
+  CHECK_FALSE(node("my/rtx-4090.yaml", "").peer_access);
+  CHECK(node("rtx-3090", "  peer_access: true\n").peer_access);
+  CHECK(node("rtx-3090", "").staging.value == 14e9);
+  CHECK(node("a40", "  peer_access: false\n  staging: {value: 30 GB/s, source: a test}\n").staging.value ==
+        30e9);
+  CHECK(
+      error_of(kNode + "  staging: 1 GB/s\n" + kNetwork + kMessages) ==
+      "f.yaml:11:12: node.staging: only valid with peer_access: false, because other copies are not staged");
 }
 
 TEST_CASE("more nodes than the real machine has are refused", "[platforms][errors]") {

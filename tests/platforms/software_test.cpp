@@ -24,6 +24,14 @@ std::string error_of(const std::string& text, const std::string& device = "v100-
 
 }  // namespace
 
+TEST_CASE("generations are known by the begin of a device's name, also in a path", "[platforms]") {
+  CHECK(compute_capability_of("p40") == 61);
+  CHECK(compute_capability_of("my/rtx-4080.yaml") == 89);
+  CHECK(compute_capability_of("rtx-a6000") == 86);
+  CHECK(compute_capability_of("rtx-6000-ada") == 89);
+  CHECK_FALSE(compute_capability_of("rtx-4000"));  // Turing or Ada
+}
+
 TEST_CASE("a version of NCCL is all that software needs", "[platforms]") {
   const Software software = read("{nccl: \"2.18.3\"}");
   CHECK(software.nccl == 218);

@@ -20,6 +20,7 @@ from tables.page import ROOT, csv_text, grouped, markdown, read_csv
 
 PAGE = "docs/notes/2026-11-derived-rule.md"
 ROWS = "docs/notes/2026-11-derived-rule.csv"
+SOURCES = "docs/notes/2026-11-derived-rule-sources.csv"
 COLUMNS = ("source", "device", "precision", "batch", "layer", "kind", "pass", "measured_us", "rule_us", "rule_without_source_us")
 DEVICES = str(ROOT / "models/devices/{}.yaml")
 PASSES = ("forward", "backward_data", "backward_weights")
@@ -302,10 +303,11 @@ def cases(rows):
     return grouped(rows, "source", "device", "precision", "batch")
 
 
-def layer_table(rows):
-    return markdown("| source, device, precision, batch | rows | shipped: weighted, sum | without it |",
-                    [(case_name(*case), len(own), ", ".join(errors(own, "rule_us")), ", ".join(errors(own, "rule_without_source_us")))
-                     for case, own in cases(rows).items()])
+def source_lines(rows):
+    """Errors in percent of each source, device, precision and batch."""
+    columns = ("source", "device", "precision", "batch", "rows", "shipped_weighted", "shipped_sum", "without_source_weighted", "without_source_sum")
+    lines = [(*case, len(own), *errors(own, "rule_us"), *errors(own, "rule_without_source_us")) for case, own in cases(rows).items()]
+    return csv_text(columns, [dict(zip(columns, (str(cell).removesuffix(" %") for cell in line))) for line in lines])
 
 
 def case_name(source, device, precision, batch):
@@ -320,10 +322,13 @@ def missed_kinds(rows):
                 yield case_name(*case), kind, rounded_percent(shipped[kind]), rounded_percent(error)
 
 
+def files():
+    return {SOURCES: source_lines(read_csv(ROWS))}
+
+
 def tables():
-    rows = read_csv(ROWS)
     heads = "| source, device, precision, batch | kind missed by more than 20 % | shipped | without it |"
-    return {PAGE: {"rule by source": layer_table(rows), "rule by kind": markdown(heads, missed_kinds(rows))}}
+    return {PAGE: {"rule by kind": markdown(heads, missed_kinds(read_csv(ROWS)))}}
 
 
 # ---------------------------------------------------------------- with a program

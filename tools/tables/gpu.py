@@ -26,8 +26,8 @@ def renewed(source):
 
 def step_row(point):
     forecast, measured = (1e3 * float(point[key]) for key in ("predicted_step_seconds", "measured_step_seconds"))
-    return (f"`{point['model']}`", point["precision"], point["batch"], f"{forecast:.2f} ms", f"{measured:.2f} ms",
-            signed_percent(float(point["error"])), "flagged: the GPU waits for the host" if point["flagged"] == "1" else "")
+    return (f"`{point['model']}`", point["precision"], point["batch"], f"{forecast:.2f}", f"{measured:.2f}",
+            signed_percent(float(point["error"])), "yes" if point["flagged"] == "1" else "")
 
 
 def in_short():
@@ -50,6 +50,6 @@ def nccl_rows():
 
 def tables():
     steps = [step_row(row) for row in read_csv(STEPS.replace(".md", ".csv"))]
-    return {STEPS: {"gpu steps": markdown("| network | precision | batch | forecast | measured | error | |", steps),
+    return {STEPS: {"gpu steps": markdown("| network | precision | batch | forecast, ms | measured, ms | error | flagged |", steps),
                     "gpu": markdown("| points | networks | mean error of the step time | median | largest |", [in_short()])},
             NCCL: {"tables": markdown("| use | tables | error from 1 MiB on | at most 10 % | error below | at most 20 % |", nccl_rows())}}

@@ -1,4 +1,4 @@
-"""Forecasts of the open figures that learn from measured points, and the three constants of their error model.
+"""Forecasts of the open figures that learn from measured points, and the two constants of their error model.
 
 Renewed from docs/notes/2026-11-open-published-figures.csv without a run (SOURCE is ignored): for each figure, the term (discrepancy) and the
 constants are chosen without its group; the smallest point of its experiment and the next ones are fed in. forecast/posterior.cpp has the
@@ -17,8 +17,7 @@ from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv
 PAGE = "docs/notes/2026-11-measured-points.md"
 DATA = PAGE.replace(".md", ".csv")
 REPEATABILITY = 0.005
-CANDIDATES = [dict(zip(("drift", "level", "own"), values))
-              for values in itertools.product((0, 0.25, 0.5, 1), (0.1, 0.2, 0.4), (0.015, 0.02, 0.025, 0.03))]
+CANDIDATES = [dict(zip(("level", "own"), values)) for values in itertools.product((0.1, 0.2, 0.4), (0.01, 0.02, 0.03, 0.05))]
 SAMPLES = discrepancy.SAMPLES
 
 
@@ -28,13 +27,6 @@ def normal_samples(stream):
 
 
 NORMALS = [normal_samples(stream) for stream in range(64)]
-
-
-def term_of(row, term):
-    middle, spread = discrepancy.at(term[discrepancy.CLASSES[0]], 0.5), term["spreads"].get(row["framework"], 1)
-    inside, between = term[discrepancy.CLASSES[0]], term[row["network"]]
-    return [(middle + spread * (discrepancy.at(inside, u) - middle)) * row["inside"] + discrepancy.at(between, v) * row["between"]
-            for u, v, _ in discrepancy.POINTS]
 
 
 def covariance(a, b):
@@ -55,39 +47,30 @@ def solved(matrix, right):
     return x
 
 
-def drifted(samples, drift):
-    """The samples with their median multiplied."""
-    middle = statistics.median(samples)
-    return [one + (drift - 1) * middle for one in samples]
-
-
 def range_at(row, x):
     return x * row["high"] if x > 0 else -x * row["low"]
 
 
-def bounded(row, wrong):
-    """No point scales better than ideally."""
-    return wrong if row["ideal_error"] is None else max(wrong, min(0, row["z"] - math.log(1 + row["ideal_error"])))
-
-
 def forecast(row, fed, constants, terms):
-    """Quantiles of rate / published rate where the points `fed` were measured, besides the smallest one."""
-    drift, level, own = constants.values()
+    """Quantiles of rate / published rate where the points `fed` were measured, besides the smallest one. The middle has the error that
+    the measurements leave likely, not the median of all."""
+    level, own = constants.values()
     covariances = [[covariance(terms[a["id"]], terms[b["id"]]) + level ** 2 for b in fed] for a in [row, *fed]]
     for i, line in enumerate(covariances[1:]):
         line[i] += own ** 2 + REPEATABILITY ** 2
     gain = solved(covariances[1:], covariances[0])
-    term, fed_terms = drifted(terms[row["id"]], drift), [drifted(terms[one["id"]], drift) for one in fed]
+    term = terms[row["id"]]
     values = []
     for k, (_, _, x) in enumerate(discrepancy.POINTS):
         common = level * NORMALS[1][k]
         wrong = term[k] + common + own * NORMALS[3][k]
         for i, one in enumerate(fed):
-            sample = fed_terms[i][k] + common + own * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
+            sample = terms[one["id"]][k] + common + own * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
             wrong += gain[i] * (one["z"] + range_at(one, x) - sample)
-        values.append(math.exp(row["z"] + range_at(row, x) - bounded(row, wrong)))
+        values.append(math.exp(row["z"] + range_at(row, x) - discrepancy.bounded(row, wrong)))
     values.sort()
-    return [quantile(values, p) for p in (0.05, 0.5, 0.95)]
+    learned = sum(share * one["z"] for share, one in zip(gain, fed))
+    return [quantile(values, 0.05), math.exp(row["z"] - discrepancy.bounded(row, learned)), quantile(values, 0.95)]
 
 
 @functools.cache
@@ -109,7 +92,7 @@ def renewed(_):
     terms_of_group = {}
     for group in dict.fromkeys(row["group"] for row in rows):
         term = discrepancy.fitted([row for row in rows if row["group"] != group])
-        terms_of_group[group] = {row["id"]: term_of(row, term) for row in rows if row["group"] == group}
+        terms_of_group[group] = {row["id"]: discrepancy.errors_of(row, term) for row in rows if row["group"] == group}
         for i, constants in enumerate(CANDIDATES):
             results[group, i] = [one for own in all_own if own[0]["group"] == group
                                  for one in scored(own, 1, constants, terms_of_group[group])]
@@ -118,13 +101,13 @@ def renewed(_):
         return [q for (other, j), own in results.items() if j == i and other != group for _, q in own]
 
     def best_without(group):
-        """The drift by the median error, then the others by the interval score."""
-        def error(i):
-            return statistics.median(abs(q[1] - 1) for q in others(group, i))
-        same_spreads = [i for i, one in enumerate(CANDIDATES) if one["level"] == 0.4 and one["own"] == 0.02]
-        drift = CANDIDATES[min(same_spreads, key=error)]["drift"]
-        candidates = [i for i, one in enumerate(CANDIDATES) if one["drift"] == drift]
-        return CANDIDATES[min(candidates, key=lambda i: sum(interval_score(q[0], q[2], 1, 0.1) for q in others(group, i)))]
+        """The least `own` with which a level holds 90 %, and of these levels that with the best interval score."""
+        def holds(i):
+            return statistics.mean(q[0] <= 1 <= q[2] for q in others(group, i)) >= 0.9
+
+        def score(i):
+            return statistics.mean(interval_score(q[0], q[2], 1, 0.1) for q in others(group, i))
+        return CANDIDATES[min(range(len(CANDIDATES)), key=lambda i: (not holds(i), CANDIDATES[i]["own"], score(i)))]
     if best_without(None) != discrepancy.MEASURED:
         raise SystemExit(f"measured-points: discrepancy.py has other constants than {best_without(None)}")
     lines = []
@@ -141,8 +124,7 @@ def renewed(_):
 
 def line_of(row, fed_in, constants, quantiles):
     low, median, high = quantiles
-    return {"id": row["id"], "group": row["group"], "fed_in": fed_in, "drift": constants.get("drift"), "level": constants.get("level"),
-            "own": constants.get("own"), "low_90": low, "median": median, "high_90": high, "ideal_error": row["ideal_error"]}
+    return {"id": row["id"], "group": row["group"], "fed_in": fed_in, "level": constants.get("level"), "own": constants.get("own"), "low_90": low, "median": median, "high_90": high, "ideal_error": row["ideal_error"]}
 
 
 def score_line(title, rows):

@@ -61,8 +61,9 @@ def compared(figure, forecast):
 
 
 def renewed(results):
+    """The experiments that are in the table stay in it: later ones test the discrepancy term, which is fitted on it."""
     figures, rows = read_csv("scenarios/published/figures.csv"), []
-    for experiment in dict.fromkeys(figure["experiment"] for figure in figures):
+    for experiment in dict.fromkeys(row["experiment"] for row in read_csv(DATA)):
         own = [figure for figure in figures if figure["experiment"] == experiment]
         folder = pathlib.Path(results).resolve() / experiment
         rows += [compared(figure, forecast) for figure, forecast in zip(own, forecasts(folder), strict=True) if figure["role"] == "figure"]

@@ -6,7 +6,7 @@ rank-counts.csv, all others in real-runs.csv. Ranks that compute and ranks that 
 import pathlib
 import statistics
 
-from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv, signed_percent
+from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv
 
 FOLDER = "validate/data/"
 COLUMNS = ("launch", "scenario", "point", "strategy", "ranks", "cluster", "repeats", "predicted_seconds", "measured_seconds", "measured_low",
@@ -126,18 +126,10 @@ def rank_figures(rows):
     return (len(short), *mean_and_largest(short), *mean_and_largest(long))
 
 
-def ddp_starts():
-    """Starts of tests/torch_ddp.py, from docs/notes/2026-11-pytorch-ddp.csv."""
-    for start, rows in grouped(read_csv("docs/notes/2026-11-pytorch-ddp.csv"), "start").items():
-        errors = sorted(abs(float(row["predicted_seconds"]) / float(row["measured_seconds"]) - 1) for row in rows)
-        yield start, len(rows), *map(percent, (statistics.mean(errors), statistics.median(errors), errors[-1]))
-
-
 def tables():
     results = {"strategies": by_strategy(), "launches": by_launch(),
                "real-runs": markdown("| runs | points | mean error of the step time | median | largest | pairs of points in the right order |",
                                      in_short())}
     return {PAGE: results,
             "docs/notes/2026-11-rank-counts.md": {"rank counts": markdown(
-                "| ranks | points | mean error, packets of 6 KiB | largest | mean error, packets of 64 KiB | largest |", rank_counts())},
-            "docs/notes/2026-11-pytorch-ddp.md": {"starts": markdown("| start | points | mean error | median | largest |", ddp_starts())}}
+                "| ranks | points | mean error, packets of 6 KiB | largest | mean error, packets of 64 KiB | largest |", rank_counts())}}

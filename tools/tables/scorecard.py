@@ -155,11 +155,11 @@ def short(row):
     return value + (f" ({float(row['low']):.3g} to {float(row['high']):.3g})" if row["low"] else "")
 
 
-def failed(rows):
-    """The claims with lines that fail or are open; forecasts of one claim are in one row."""
+def with_verdict(rows, wanted):
+    """The claims with lines of this verdict; forecasts of one claim are in one row."""
     for (item, claim, verdict), own in grouped(rows, "item", "claim", "verdict").items():
-        if verdict in ("fails", "open"):
-            yield f"{item}, {own[0]['document']}:{own[0]['line']}", claim, "; ".join(dict.fromkeys(map(short, own))), verdict
+        if verdict == wanted:
+            yield f"{item}, {own[0]['document']}:{own[0]['line']}", claim, "; ".join(dict.fromkeys(map(short, own)))
 
 
 def tables():
@@ -169,4 +169,4 @@ def tables():
     heads = "| class | items | lines | hold | fail | open | cannot be judged |"
     classes = [counted(title, [row for row in rows if name in (row["class"], f"{row['class']} {row['blind']}")]) for name, title in CLASSES.items()]
     return {PAGE: {"classes": markdown(heads, classes),
-                   "not-held": markdown("| item | claim | forecast, or ratio of medians | verdict |", failed(rows))}}
+                   "fails": markdown("| item | claim | forecast, or ratio of medians |", with_verdict(rows, "fails"))}}

@@ -17,19 +17,24 @@ def renewed(source):
 
 
 def smpi_table(file=SMPI):
-    """A row for each placement of ranks."""
-    def placement(row):
-        apart = f", {row['stride']} devices apart" if row["stride"] != "1" else ""
-        return (f"{row['platform']}, {row['nodes']} nodes", row["ranks"] + apart + ", latencies set to 0" * (row["latencies"] == "0"))
+    """The placements that agree in one row, and a row for each other placement, with the same without latencies."""
     groups, lines = {}, []
     for row in read_csv(file):
-        groups.setdefault(placement(row), []).append(row)
-    for key, rows in groups.items():
-        longest = max(rows, key=lambda row: float(row["smpi_seconds"]))
-        error = max(abs(float(row["error_percent"])) for row in rows)
-        times = [f"{1000 * float(longest[name]):.6f} ms" for name in ("smpi_seconds", "stepcast_seconds")]
-        lines.append((*key, len(rows), *times, "below 1e-7 %" if error < 1e-7 else f"{error:.1f} %"))
-    return markdown("| platform | ranks | cases | longest case: SMPI | stepcast | largest error of all cases |", lines)
+        apart = f", {row['stride']} devices apart" if row["stride"] != "1" else ""
+        groups.setdefault((row["platform"], row["ranks"] + apart), []).append(row)
+
+    def largest(rows):
+        error = max((abs(float(row["error_percent"])) for row in rows), default=0)
+        return "below 1e-7 %" if error < 1e-7 else f"{error:.1f} %"
+    equal = {key: rows for key, rows in groups.items() if largest(rows) == largest([])}
+    platforms = ", ".join(dict.fromkeys(platform for platform, _ in equal))
+    ranks = sorted(int(row["ranks"]) for rows in equal.values() for row in rows)
+    lines.append((platforms, f"{ranks[0]} to {ranks[-1]}", len(ranks), largest([]), ""))
+    for (platform, ranks), rows in groups.items():
+        parts = [[row for row in rows if (row["latencies"] == "0") == without] for without in (False, True)]
+        if (platform, ranks) not in equal:
+            lines.append((platform, ranks, len(parts[0]), *map(largest, parts)))
+    return markdown("| platform | ranks | cases | largest error | latencies set to 0 |", lines)
 
 
 def laws_table():
@@ -54,15 +59,17 @@ def folding_table():
 
 
 def whole_table():
-    """Time and memory of the benchmark cases, below the machine and above the exponents of growth."""
+    """Time and memory of the benchmark cases with a limit, below the machine and above the exponents of growth."""
     def row(case):
         setting = " ".join(word for word in case["setting"].split() if not word.startswith("platform"))
-        limits = [f"{case[key]} {unit}" for key, unit in (("limit_seconds", "s"), ("limit_megabytes", "MB")) if case[key] != "-"]
         return (case["case"].upper() + (f", {setting}" if setting else ""), case["workers"], case["processor_seconds"],
-                f"{case['lowest']} to {case['highest']}", case["peak_megabytes"], ", ".join(limits))
-    rows = map(row, read_csv("bench/results/whole.csv"))
+                case["peak_megabytes"], ", ".join(limits(case)))
+
+    def limits(case):
+        return [f"{case[key]} {unit}" for key, unit in (("limit_seconds", "s"), ("limit_megabytes", "MB")) if case[key] != "-"]
+    rows = map(row, filter(limits, read_csv("bench/results/whole.csv")))
     head, fit = ((ROOT / "bench/results" / name).read_text(encoding="utf-8") for name in ("machine.txt", "fit.txt"))
-    table = markdown("| case | workers | processor seconds | lowest to highest | peak memory, MB | limit |", rows)
+    table = markdown("| case | workers | processor seconds | peak memory, MB | limit |", rows)
     return f"{head}\n{table}" + (f"\n{fit}" if fit else "")
 
 

@@ -252,6 +252,7 @@ int main(int argc, char** argv) {
   command.add_option("--repeats", options.validation.repeats);
   command.add_option("--forecasts", options.validation.forecasts);
   command.add_flag("--sleep", options.validation.sleep);
+  command.add_flag("--measured", options.validation.measured);
   command.add_flag("--accept-disturbed", options.validation.accept_disturbed);
   command.add_option("--cpu-quota", options.validation.cpu_quota);
   command.callback([&] { start(options); });

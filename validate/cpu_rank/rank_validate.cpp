@@ -156,11 +156,12 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
     cores.set_baseline(kBaselineSeconds);
     run.transport.set_core_latency(&cores);
   }
-  rank_calibrate(run, true);
+  const bool measured = options.sleep && options.measured;
+  if (!measured) rank_calibrate(run, true);
   TraceCaptures captures(run, validation, options, {*backend, library, speed.get()});
-  captures.take_turns();
+  if (!measured) captures.take_turns();
   if (speed) speed->set_reference();
-  captures.write();
+  if (!measured) captures.write();
   CapturedNetworks networks = captures.networks();
   const bool loads = std::ranges::count(validation.loads, true) > 0;
   const LoadCost load_cost = loads ? time_loads(run, networks) : LoadCost{};
@@ -174,7 +175,10 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
        .speed = speed.get(),
        .loads = load_cost,
        .networks = std::move(networks.whole),
-       .between_runs = [&captures](double share) { captures.take_turns(share); }});
+       .between_runs =
+           [&](double share) {
+             if (!measured) captures.take_turns(share);
+           }});
   for (int forecast = 1; forecast < options.forecasts; ++forecast) {
     captures.begin();
     runs.run_all(forecast);

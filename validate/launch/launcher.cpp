@@ -71,6 +71,7 @@ std::vector<std::string> rank_arguments(const ValidationOptions& options) {
   for (const std::string& setting : options.settings) words.insert(words.end(), {"--set", setting});
   if (options.forecasts > 1) words.insert(words.end(), {"--forecasts", std::to_string(options.forecasts)});
   if (options.sleep) words.push_back("--sleep");
+  if (options.measured) words.emplace_back("--measured");
   if (options.accept_disturbed) words.emplace_back("--accept-disturbed");
   if (options.point >= 0) words.insert(words.end(), {"--point", std::to_string(options.point)});
   if (options.cpu_quota > 0)

@@ -71,6 +71,15 @@ std::string operation_in(const std::string& line) {
   return line.substr(begin, end - begin);
 }
 
+/// The same of a command that a log repeats, such as "+ mpirun -np 16 ./build/all_gather_perf -b 8".
+std::string operation_of_command(const std::string& line) {
+  static const std::set<std::string> known{"all_reduce", "all_gather", "reduce_scatter",
+                                           "alltoall",   "broadcast",  "reduce",
+                                           "gather",     "scatter",    "sendrecv"};
+  const std::string operation = operation_in(line);
+  return known.contains(operation) ? operation : "";
+}
+
 /// Counts a line "# Rank  0 Group  0 Pid 1 on HOST device  0 [0x07] GPU".
 void read_rank(const std::vector<std::string>& words, NcclTests& tests, std::set<std::string>& hosts) {
   if (words.size() < 4 || words[0] != "#" || words[1] != "Rank" || !parse_integer(words[2])) return;
@@ -131,6 +140,8 @@ NcclTests read_nccl_text(std::string_view text, const std::string& file) {
       if (tests.operation.empty()) tests.operation = operation_in(line);
     } else if (begins_with_digit(words.front()) && words.size() > 3) {
       read_row(words, tests, file, number);
+    } else if (tests.operation.empty()) {
+      tests.operation = operation_of_command(line);
     }
   });
   tests.nodes = static_cast<int>(hosts.size());

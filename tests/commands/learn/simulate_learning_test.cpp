@@ -363,7 +363,7 @@ TEST_CASE("a simulation that learns takes the time of a simulation without value
     };
     const Task counts = [&] {
       const Experiment experiment = experiment_of(settings);
-      Simulation simulation = simulation_of(experiment, Doubled::none);
+      Simulation simulation = simulation_of(experiment);
       simulation.fold = Folding::never;
       return fmt::format("{:a}", simulate(simulation).seconds);
     };

@@ -25,7 +25,6 @@ Simulations simulations(const std::vector<std::vector<double>>& rates, const std
       rows.push_back(row_of(workers[point], draw[point], workers[point] / draw[point]));
     all.rows.push_back(std::move(rows));
   }
-  all.doubled.resize(workers.size());
   all.without.resize(workers.size());
   return all;
 }

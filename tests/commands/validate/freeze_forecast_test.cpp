@@ -236,7 +236,7 @@ TEST_CASE("workers without a common pace are forecast as the mean over when they
   for (int start = 0; start < 13; ++start) {
     Experiment one = measured_experiment(measured.validation, 0, measured.folder.path(), {}, library);
     if (start > 0) one.noise.start_spread *= 0.5 + (start - 0.5) / 12;  // from a half to one and a half
-    tasks.push_back([one] { return shortest(*simulate_point(one, Doubled::none).number("step_seconds")); });
+    tasks.push_back([one] { return shortest(*simulate_point(one).number("step_seconds")); });
   }
   double sum = 0, least = 1e9, most = 0;
   run_tasks(tasks, 2, [&](std::size_t, const std::string& text) {

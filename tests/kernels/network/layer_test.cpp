@@ -76,9 +76,16 @@ Case with_dropout_key(Case c) {
 }  // namespace
 
 TEST_CASE("every kind of layer is tested, and those that oneDNN lacks are refused", "[kernels][onednn]") {
-  std::set<LayerKind> tried{
-      LayerKind::rms_norm,         LayerKind::silu,    LayerKind::swiglu,  LayerKind::concatenate,
-      LayerKind::rotary_embedding, LayerKind::experts, LayerKind::measured};
+  std::set<LayerKind> tried{LayerKind::rms_norm,
+                            LayerKind::silu,
+                            LayerKind::swiglu,
+                            LayerKind::concatenate,
+                            LayerKind::rotary_embedding,
+                            LayerKind::experts,
+                            LayerKind::measured,
+                            LayerKind::scale,
+                            LayerKind::slice,
+                            LayerKind::state_space};
   const auto backend = make_onednn_backend();
   for (const LayerKind kind : tried) {
     Layer layer;

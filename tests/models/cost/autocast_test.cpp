@@ -40,6 +40,13 @@ Device autocast_device() {
 
 }  // namespace
 
+TEST_CASE("a scale multiplies with fp32 parameters, so its output is fp32 under autocast", "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [4, 8], layers: [{name: a, kind: dense, units: 8}, {name: s, kind: scale},"
+      "{name: l, kind: mean_squared_error}]}");
+  CHECK(autocast_widths(model) == std::vector<double>{2, 4, 4});
+}
+
 TEST_CASE("autocast keeps norms and what they reach in fp32, and products in half precision", "[models]") {
   CHECK(autocast_widths(block()) == std::vector<double>{2, 4, 2, 4, 4});
   const Model gelu = model_of(

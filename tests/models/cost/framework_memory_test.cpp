@@ -70,7 +70,7 @@ std::string documented_row(const YamlMap& row) {
                                   (memory.total() + step.cached).value + context + driver};
   const double rule = rules[kind];
   const double measured = row.at("bytes", "").bytes(1).value;
-  return fmt::format("| `{}` | {} | {} | {} | {} | {:.2f} | {:.2f} | {:+.1f} % |", name, options.batch,
+  return fmt::format("\n{},{},{},{},{},{:.2f},{:.2f},{:+.1f} %\n", name, options.batch,
                      mixed ? "mixed" : "fp32", row.at("device", "").text(), kKinds[kind], measured / 1e9,
                      rule / 1e9, 100 * (rule / measured - 1));
 }
@@ -354,16 +354,16 @@ TEST_CASE("autocast: a product saves an fp16 copy of an fp32 input, layer norm a
   CHECK(training_memory(model, options).gradients.value == 2 * (8 * 8 + 2 * 8 + 8 * 8));
 }
 
-TEST_CASE("docs/explanation/memory-measured.md gives every measured peak and the rule's error", "[models]") {
+TEST_CASE("docs/explanation/memory-measured.csv gives every measured peak and the rule's error", "[models]") {
   const std::string folder = STEPCAST_SOURCE_DIR;
-  std::stringstream page;
-  page << std::ifstream(folder + "/docs/explanation/memory-measured.md").rdbuf();
+  std::stringstream table;
+  table << std::ifstream(folder + "/docs/explanation/memory-measured.csv").rdbuf();
   const YamlNode node = read_yaml(folder + "/models/measured/memory.yaml");
   for (const YamlValue& value : YamlValue(node, "").map({"rows"}).at("rows", "").list()) {
     const std::string row = documented_row(value.map(
         {"model", "batch", "precision", "framework", "optimizer", "attention", "gelu", "keep_logits",
          "fp32_logits", "softmax_input", "kind", "bytes", "context", "driver", "device", "source"}));
     CAPTURE(row);
-    CHECK(page.str().find(row) != std::string::npos);
+    CHECK(table.str().find(row) != std::string::npos);
   }
 }

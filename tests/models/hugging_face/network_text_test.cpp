@@ -157,9 +157,9 @@ TEST_CASE("a configuration that does not fit is refused with its place", "[model
        "config.json:3:65: model_type: expected one of gpt2, llama, mistral, mixtral, bert, vit, qwen2, "
        "qwen3, "
        "qwen3_moe, qwen2_moe, deepseek_v2, deepseek_v3, gemma, gemma2, gemma3_text, phi3, olmo2, phi, "
-       "starcoder2, falcon, opt, bloom, gpt_neox, "
-       "roberta, "
-       "xlm-roberta, camembert, electra, distilbert, got \"gpt3\"; did you mean \"gpt2\"?"},
+       "starcoder2, falcon, opt, bloom, gpt_neox, roberta, xlm-roberta, camembert, electra, distilbert, "
+       "olmo, "
+       "dinov2, t5, mt5, whisper, swin, convnext, mamba2, got \"gpt3\"; did you mean \"gpt2\"?"},
       {kLlama, "\"num_key_value_heads\": 8", "\"num_key_value_heads\": 7",
        "config.json:4:101: num_key_value_heads: expected a divisor of 64 heads, got 7"},
       {kLlama, "silu", "relu",

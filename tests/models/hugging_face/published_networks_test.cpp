@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "models/cost/cost.hpp"
+#include "models/cost/memory.hpp"
 #include "models/hugging_face/network_text.hpp"
 #include "read_text.hpp"
 
@@ -26,6 +28,42 @@ std::string text_of(const std::string& json) {
   return network_text(read_hugging_face_config(YamlValue(node, "")), "net", 128);
 }
 
+std::string t5(int width, int hidden, int layers, int heads, int vocabulary, const std::string& more) {
+  return fmt::format(
+      R"({{"model_type": "t5", "d_model": {}, "d_ff": {}, "num_layers": {}, "num_heads": {}, "vocab_size": {}, "d_kv": 64, "is_encoder_decoder": true, "architectures": ["T5ForConditionalGeneration"], {}}})",
+      width, hidden, layers, heads, vocabulary, more);
+}
+
+std::string whisper(int width, int encoders, int decoders, int heads, int vocabulary, int bands) {
+  return fmt::format(
+      R"({{"model_type": "whisper", "d_model": {0}, "encoder_layers": {1}, "decoder_layers": {2}, "encoder_attention_heads": {3}, "decoder_attention_heads": {3}, "encoder_ffn_dim": {4}, "decoder_ffn_dim": {4}, "vocab_size": {5}, "num_mel_bins": {6}, "max_source_positions": 1500, "max_target_positions": 448, "is_encoder_decoder": true, "architectures": ["WhisperForConditionalGeneration"]}})",
+      width, encoders, decoders, heads, 4 * width, vocabulary, bands);
+}
+
+std::string swin(int width, const std::string& depths, const std::string& heads, int window, int image) {
+  return fmt::format(
+      R"({{"model_type": "swin", "embed_dim": {}, "depths": {}, "num_heads": {}, "window_size": {}, "image_size": {}, "num_labels": 1000, "architectures": ["SwinForImageClassification"]}})",
+      width, depths, heads, window, image);
+}
+
+std::string convnext(const std::string& widths, const std::string& depths) {
+  return fmt::format(
+      R"({{"model_type": "convnext", "hidden_sizes": {}, "depths": {}, "image_size": 224, "num_labels": 1000}})",
+      widths, depths);
+}
+
+std::string dinov2(int width, int layers, int heads, const std::string& gated) {
+  return fmt::format(
+      R"({{"model_type": "dinov2", "hidden_size": {}, "num_hidden_layers": {}, "num_attention_heads": {}, "use_swiglu_ffn": {}, "image_size": 518, "patch_size": 14, "num_channels": 3, "mlp_ratio": 4, "num_labels": 1000, "architectures": ["Dinov2ForImageClassification"]}})",
+      width, layers, heads, gated);
+}
+
+std::string mamba2(int width, int layers, int heads, int vocabulary, const std::string& more) {
+  return fmt::format(
+      R"({{"model_type": "mamba2", "hidden_size": {}, "num_hidden_layers": {}, "num_heads": {}, "head_dim": 64, "state_size": 128, "vocab_size": {}, "architectures": ["Mamba2ForCausalLM"], {}}})",
+      width, layers, heads, vocabulary, more);
+}
+
 struct Published {
   std::string name, json;
   std::int64_t parameters;
@@ -35,7 +73,10 @@ struct Published {
 // that the model pages on huggingface.co state (each shared array once), noted from memory and not read
 // again. Those of ELECTRA, Qwen2-57B-A14B and DeepSeek-V3 (less the page's 14,848 biases of routing, which
 // have no gradient, and its multi-token prediction) are computed from the definitions of their layers in the
-// transformers library.
+// transformers library; so are T5, OLMo and Mamba 2 (modeling_t5.py, modeling_olmo.py, modeling_mamba2.py).
+// Swin and ConvNeXt have the numbers of torchvision's swin_transformer.py and convnext.py. Public programs
+// that count loaded weights print 37,760,640 for whisper-tiny, of which 37,184,640 are trained, and
+// 86,580,480 for dinov2-base without classes.
 std::vector<Published> published() {
   return {
       {"Llama-2-7b", config("llama", 32, 4096, 32, 11008, 32000, R"()"), 6'738'415'616},
@@ -187,6 +228,36 @@ std::vector<Published> published() {
            "deepseek_v2", 60, 5120, 128, 12288, 102400,
            R"("num_key_value_heads": 128, "first_k_dense_replace": 1, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "moe_intermediate_size": 1536, "n_routed_experts": 160, "n_shared_experts": 2, "num_experts_per_tok": 6, "moe_layer_freq": 1)"),
        235'741'434'880},
+      {"OLMo-1B",
+       config("olmo", 16, 2048, 16, 8192, 50304, R"("tie_word_embeddings": true, "clip_qkv": null)"),
+       1'176'764'416},
+      {"OLMo-7B", config("olmo", 32, 4096, 32, 11008, 50304, R"("clip_qkv": 8.0)"), 6'888'095'744},
+      {"t5-small", t5(512, 2048, 6, 8, 32128, R"("n_positions": 512)"), 60'506'624},
+      {"t5-large", t5(1024, 4096, 24, 16, 32128, R"("n_positions": 512)"), 737'668'096},
+      {"flan-t5-base",
+       t5(768, 2048, 12, 12, 32128, R"("feed_forward_proj": "gated-gelu", "tie_word_embeddings": false)"),
+       247'577'856},
+      {"flan-t5-xl",
+       t5(2048, 5120, 24, 32, 32128, R"("feed_forward_proj": "gated-gelu", "tie_word_embeddings": false)"),
+       2'849'757'184},
+      {"mt5-small",
+       R"({"model_type": "mt5", "d_model": 512, "d_ff": 1024, "d_kv": 64, "num_layers": 8, "num_heads": 6, "vocab_size": 250112, "is_encoder_decoder": true, "architectures": ["MT5ForConditionalGeneration"]})",
+       300'176'768},
+      {"whisper-tiny", whisper(384, 4, 4, 6, 51865, 80), 37'760'640},
+      {"whisper-small", whisper(768, 12, 12, 12, 51865, 80), 241'734'912},
+      {"whisper-large-v3", whisper(1280, 32, 32, 20, 51866, 128), 1'543'490'560},
+      {"whisper-large-v3-turbo", whisper(1280, 32, 4, 20, 51866, 128), 808'878'080},
+      {"swin-tiny-patch4-window7-224", swin(96, "[2, 2, 6, 2]", "[3, 6, 12, 24]", 7, 224), 28'288'354},
+      {"swin-base-patch4-window7-224", swin(128, "[2, 2, 18, 2]", "[4, 8, 16, 32]", 7, 224), 87'768'224},
+      {"swin-base-patch4-window12-384", swin(128, "[2, 2, 18, 2]", "[4, 8, 16, 32]", 12, 384), 87'903'584},
+      {"convnext-tiny-224", convnext("[96, 192, 384, 768]", "[3, 3, 9, 3]"), 28'589'128},
+      {"convnext-large-224", convnext("[192, 384, 768, 1536]", "[3, 3, 27, 3]"), 197'767'336},
+      {"dinov2-base-imagenet1k-1-layer", dinov2(768, 12, 12, "false"), 86'580'480 + 1537 * 1000},
+      {"dinov2-giant-imagenet1k-1-layer", dinov2(1536, 40, 24, "true"), 1'136'480'768 + 3073 * 1000},
+      {"Mamba-Codestral-7B", mamba2(4096, 64, 128, 32768, R"("n_groups": 8, "tie_word_embeddings": false)"),
+       7'285'403'648},
+      {"mamba2-130m", mamba2(768, 24, 24, 50288, R"("n_groups": 1, "tie_word_embeddings": true)"),
+       128'989'632},
       {"DeepSeek-V3",
        config(
            "deepseek_v3", 61, 7168, 128, 18432, 129280,
@@ -202,13 +273,13 @@ TEST_CASE("public configurations have exactly their networks' parameters", "[mod
   CHECK(all.size() >= 40);
   for (const Published& one : all) {
     CAPTURE(one.name);
-    CHECK(trainable_parameters(model_of(text_of(one.json))) == one.parameters);
+    CHECK(all_parameters(model_of(text_of(one.json))) == one.parameters);
   }
 }
 
 TEST_CASE("public configurations of other networks are refused by name", "[models][errors]") {
   for (const std::string name :
-       {"t5", "whisper", "dinov2", "swin", "convnext", "mamba2", "olmo", "albert", "xlnet", "clip"}) {
+       {"bart", "convnextv2", "dinov2_with_registers", "swinv2", "mamba", "albert", "xlnet", "clip"}) {
     CHECK_THROWS_WITH(text_of(config(name, 12, 768, 12, 3072, 32128, "")),
                       Catch::Matchers::Contains("got \"" + name + "\""));
   }
@@ -240,4 +311,63 @@ TEST_CASE("keys that change a network are read or refused", "[models][errors]") 
   refused("deepseek_v3", latent + R"("v_head_dim": 16, "attention_bias": true)", "attention_bias");
   refused("deepseek_v3", latent + R"("v_head_dim": 16, "quantization_config": {"quant_method": "awq"})",
           "quantized");
+}
+
+TEST_CASE("keys of two stacks, stages and state spaces are read or refused", "[models][errors]") {
+  const auto edited = [](std::string text, const std::string& right, const std::string& wrong) {
+    return text.replace(text.find(right), right.size(), wrong);
+  };
+  const auto refused = [&](const std::string& json, const std::string& why) {
+    CHECK_THROWS_WITH(text_of(json), Catch::Matchers::Contains(why));
+  };
+  const std::string small = t5(64, 128, 2, 4, 100, R"("n_positions": 64)");
+  refused(edited(small, "\"is_encoder_decoder\": true", "\"is_encoder_decoder\": false"),
+          "is_encoder_decoder: expected true");
+  refused(edited(small, "ForConditionalGeneration", "EncoderModel"),
+          "architectures[0]: expected a network with a loss: T5ForConditionalGeneration");
+  refused(edited(small, "64}", "64, \"feed_forward_proj\": \"gated-relu\"}"),
+          "feed_forward_proj: expected relu");
+  refused(edited(swin(96, "[2, 2]", "[3, 6]", 7, 224), "\"window_size\": 7", "\"window_size\": 8"),
+          "window_size: a map of 28 x 28 is padded to windows of 8 x 8, which is not modelled");
+  refused(swin(96, "[2, 2]", "[3]", 7, 224), "num_heads: expected 2 integers, one for each stage, got 1");
+  refused(edited(swin(96, "[2, 2]", "[3, 6]", 7, 224), "ForImage", "ForMaskedImage"),
+          "SwinForImageClassification");
+  refused(edited(convnext("[96, 192, 384, 768]", "[1, 1, 1, 1]"), "224", "200"), "image_size: a map of");
+  refused(edited(mamba2(64, 2, 2, 100, R"("n_groups": 1)"), "\"head_dim\": 64", "\"head_dim\": 32"),
+          "head_dim: expected 128 features divided by 2 heads, got 32");
+  refused(mamba2(64, 2, 2, 100, R"("n_groups": 1, "rms_norm": false)"), "rms_norm: expected true");
+  CHECK_THAT(text_of(config("olmo", 1, 64, 4, 128, 100, R"("clip_qkv": 8.0)")),
+             Catch::Matchers::Contains("queries, keys and values are not clipped"));
+}
+
+TEST_CASE("Swin copies its map into windows and back, and every second block shifts it", "[models]") {
+  const Model model = model_of(text_of(swin(96, "[2, 3, 6, 2]", "[3, 6, 12, 24]", 7, 224)));
+  int copies = 0;
+  for (const Layer& layer : model.layers) copies += layer.kind == LayerKind::up_sample ? 1 : 0;
+  // Two for each of 11 blocks and two more for five shifted ones; one before each of three stages; the map of
+  // the last stage is one window.
+  CHECK(copies == 2 * 11 + 2 * 5 + 3);
+  CHECK(layer_named(model, "stage1_last0_attention").keys == 49);
+  CHECK(layer_named(model, "stage3_block0_attention").keys == 0);
+}
+
+TEST_CASE("networks of images have the published work of one image", "[models]") {
+  // Multiply-adds of one image in torchvision's swin_transformer.py and convnext.py (`_ops`, 1e9).
+  const auto work = [](const std::string& json) {
+    return forward_flops(model_of(text_of(json))).value / 2e9;
+  };
+  CHECK(work(swin(96, "[2, 2, 6, 2]", "[3, 6, 12, 24]", 7, 224)) == Approx(4.491).epsilon(0.01));
+  CHECK(work(convnext("[96, 192, 384, 768]", "[3, 3, 9, 3]")) == Approx(4.456).epsilon(0.001));
+}
+
+TEST_CASE("networks of images save as much for the backward pass as PyTorch does", "[models]") {
+  // MB of one image in fp32, counted by saved_tensors_hooks of PyTorch 1.13 on the same layers written out.
+  const auto saved = [](const std::string& json) {
+    MemoryOptions options;
+    options.framework = MemoryOptions::Framework::pytorch;
+    options.batch = 64;  // so that the peak is where all of them are held
+    return training_memory(model_of(text_of(json)), options).activations.value / 64e6;
+  };
+  CHECK(saved(convnext("[96, 192, 384, 768]", "[3, 3, 9, 3]")) == Approx(108.7).epsilon(0.02));
+  CHECK(saved(swin(96, "[2, 2, 6, 2]", "[3, 6, 12, 24]", 7, 224)) == Approx(106.4).epsilon(0.03));
 }

@@ -3,6 +3,8 @@
 #include "core/error.hpp"
 #include "models/cost/activation_memory.hpp"
 #include "models/cost/cost.hpp"
+#include "models/cost/framework_memory.hpp"
+#include "models/cost/pass_cost.hpp"
 #include "models/partition/pipeline_stages.hpp"
 #include "read_text.hpp"
 
@@ -59,6 +61,18 @@ TEST_CASE("kinds of transformers have the shapes and parameters of their definit
       {"[11, 20]", "kind: position_embedding, rows: 30", {11, 20}, 30 * 20},
       {"[11, 20]", "kind: class_token", {12, 20}, 20},
       {"[11, 20]", "kind: first_token", {20}, 0},
+      {"[11, 20]", "kind: class_token, unused: 2", {12, 20}, 20},
+      {"[11, 20]", "kind: position_embedding, trained: false", {11, 20}, 0},
+      {"[11, 20]", "kind: layer_norm, affine: false", {11, 20}, 0},
+      {"[11, 20]", "kind: scale", {11, 20}, 20},
+      {"[11, 20]", "kind: slice, first: 4, count: 7", {7, 20}, 0},
+      {"[12, 24]", "kind: attention, heads: 2, window: 4, position_bias: 9", {12, 8}, 9 * 2},
+      {"[12, 8]", "kind: attention, heads: 2, inputs: [input, input, input]", {12, 8}, 0},
+      // 2 x 24 values and gates, 2 x 2 x 5 states, 4 steps; 3 numbers a head, taps and their bias, the norm
+      {"[12, 72]",
+       "kind: state_space, heads: 4, state: 5, state_groups: 2, taps: 3",
+       {12, 24},
+       3 * 4 + (24 + 20) * (3 + 1) + 24},
       {"[3, 8, 9]", "kind: concatenate, inputs: [input, input]", {6, 8, 9}, 0},
   }));
   CAPTURE(given.layer);
@@ -73,6 +87,63 @@ TEST_CASE("grouped queries change the projections of attention and not its work"
   CHECK(grouped.output == Shape{16, 48});
   CHECK(forward_flops(model).value == 4.0 * 16 * 16 * 48);
   CHECK(internal_elements(grouped) == 6.0 * 16 * 16);
+}
+
+TEST_CASE("attention of windows and of two sequences has the work of the tokens that it attends to",
+          "[models]") {
+  const Model windows = network_of("[12, 24]", "kind: attention, heads: 2, window: 4");
+  CHECK(forward_flops(windows).value == 4.0 * 12 * 4 * 8);
+  CHECK(internal_elements(windows.layers[0]) == 2.0 * 12 * 4);
+  const Model two = model_of(
+      "{name: m, source: s, input: [14, 8], layers: [{name: q, kind: slice, count: 4},"
+      "{name: k, kind: slice, first: 4, count: 10, inputs: [input]},"
+      "{name: a, kind: attention, heads: 2, inputs: [q, k, k]}, {name: loss, kind: mean_squared_error}]}");
+  CHECK(layer_named(two, "a").output == Shape{4, 8});
+  CHECK(forward_flops(two).value == 4.0 * 4 * 10 * 8);
+  CHECK(internal_elements(layer_named(two, "a")) == 2.0 * 4 * 10);
+  // Queries, keys, values and the output, and the scores written and read.
+  CHECK(layer_costs(two)[2].forward.activations == 4 * 8 + 2 * 10 * 8 + 4 * 8 + 2 * (2.0 * 4 * 10));
+}
+
+TEST_CASE("attention with trained biases has written-out kernels and holds its scores", "[models]") {
+  KernelChoice flash;
+  flash.attention = KernelChoice::Attention::flash;
+  MemoryOptions options;
+  options.framework = MemoryOptions::Framework::pytorch;
+  options.attention = MemoryOptions::Attention::flash;
+  const Model plain = network_of("[12, 24]", "kind: attention, heads: 2");
+  const Model biased = network_of("[12, 24]", "kind: attention, heads: 2, position_bias: 9");
+  CHECK(attention_kernels(plain.layers[0], flash) == KernelChoice::Attention::flash);
+  CHECK(attention_kernels(biased.layers[0], flash) == KernelChoice::Attention::eager);
+  CHECK(layer_costs(biased, flash)[0].forward.products.size() == 2);
+  CHECK(layer_costs(plain, flash)[0].forward.products.empty());
+  CHECK(saved_tensors(biased.layers[0], options, false).elements == std::vector<double>{2.0 * 12 * 12});
+  CHECK(saved_tensors(plain.layers[0], options, false).elements.empty());
+}
+
+TEST_CASE("a state space works in chunks: scores of a chunk, its states, and what reads both", "[models]") {
+  const Model model =
+      network_of("[12, 72]", "kind: state_space, heads: 4, state: 5, state_groups: 2, taps: 3, chunk: 6");
+  CHECK(forward_flops(model).value == 2.0 * 12 * (2 * 6 * 5 + 4 * (6 * 6) + 2 * 4 * (6 * 5)));
+  // The scan's output, before gate and norm.
+  MemoryOptions options;
+  options.framework = MemoryOptions::Framework::pytorch;
+  CHECK(saved_tensors(model.layers[0], options, false).elements == std::vector<double>{12.0 * 24});
+}
+
+TEST_CASE("windows, slices and inputs of attention that do not fit are refused", "[models][errors]") {
+  const auto refused = [](const std::string& input, const std::string& layer, const std::string& why) {
+    CAPTURE(layer);
+    CHECK_THROWS_WITH(network_of(input, layer), Catch::Matchers::Contains(why));
+  };
+  refused("[12, 24]", "kind: attention, heads: 2, window: 5", "window: expected a divisor of the 12 tokens");
+  refused("[12, 24]", "kind: attention, heads: 2, inputs: [input, input]",
+          "or queries, keys and values; got 2");
+  refused("[12, 8]", "kind: attention, heads: 2, kv_heads: 1, inputs: [input, input, input]",
+          "expected keys and values of time x 4, got 12 x 8 and 12 x 8");
+  refused("[12, 24]", "kind: slice, first: 12, count: 1", "first: expected a row of 12, got 12");
+  refused("[12, 24]", "kind: slice, first: 4, count: 9", "count: expected an integer from 1 to 8");
+  refused("[12, 72]", "kind: state_space, heads: 4, state: 5", "state_space takes");
 }
 
 TEST_CASE("experts work as much as the experts that a token visits", "[models]") {

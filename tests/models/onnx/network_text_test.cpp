@@ -376,3 +376,41 @@ TEST_CASE("free sizes of ONNX are given by name, and quantized graphs refused by
       "net.onnx: node y_node (DequantizeLinear): belongs to a quantized network; export the network in "
       "floating point");
 }
+
+// The form of CNTK's exports: the weights of the last layer are an initializer that the graph reshapes, and
+// initializers are listed among the inputs.
+TEST_CASE("a reshaped initializer is an initializer of the new shape", "[models][onnx]") {
+  Graph graph({8, 4, 4});
+  graph.weight("w", {8, 4, 4, 10});
+  Graph::value(*graph.model.mutable_graph()->add_input(), "w", {});
+  auto& rows = graph.weight("rows", {2});
+  auto& flat = graph.weight("flat", {2});
+  for (auto* shape : {&rows, &flat}) shape->set_data_type(onnx::TensorProto::INT64);
+  for (const std::int64_t size : {128, 10}) rows.add_int64_data(size);
+  for (const std::int64_t size : {-1, 128}) flat.add_int64_data(size);
+  graph.node("Reshape", {"w", "rows"}, "matrix");
+  graph.node("Reshape", {"x", "flat"}, "row");
+  graph.node("MatMul", {"row", "matrix"}, "y");
+  const Model model = model_of(text(graph.bytes("y")));
+  CHECK(trainable_parameters(model) == 1280);
+  CHECK(layer_named(model, "y_node").output == Shape{10});
+  rows.set_int64_data(0, 64);  // not as many elements
+  CHECK_THROWS_AS(text(graph.bytes("y")), InputError);
+}
+
+TEST_CASE("arithmetic on the input by numbers of channels is no layer, and is named", "[models][onnx]") {
+  Graph graph({3, 8, 8});
+  graph.weight("scale", {1});
+  graph.weight("mean", {3, 1, 1});
+  graph.weight("w", {4, 3, 1, 1});
+  graph.node("Mul", {"x", "scale"}, "scaled");
+  graph.node("Sub", {"scaled", "mean"}, "centred");
+  graph.node("Conv", {"centred", "w"}, "y");
+  const std::string written = text(graph.bytes("y"));
+  CHECK(trainable_parameters(model_of(written)) == 12);
+  CHECK_THAT(written,
+             Catch::Matchers::Contains("arithmetic on the input (scaled_node, centred_node) is left out"));
+  // A number for each element is no such thing.
+  graph.model.mutable_graph()->mutable_initializer(1)->set_dims(1, 8);
+  CHECK_THROWS_WITH(text(graph.bytes("y")), Catch::Matchers::Contains("centred_node (Sub)"));
+}

@@ -84,6 +84,25 @@ TEST_CASE("tensor parallelism shares Llama's heads, hidden units and words", "[m
         "layer block0_rotary has 8 heads of keys and values, which 16 devices cannot share evenly");
 }
 
+TEST_CASE("tensor parallelism shares heads whose queries, keys and values are three layers, and their biases",
+          "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [6, 8], layers: [{name: q, kind: dense, units: 8},"
+      "{name: k, kind: dense, units: 8, bias: false, inputs: [input]},"
+      "{name: v, kind: dense, units: 8, inputs: [input]},"
+      "{name: a, kind: attention, heads: 4, position_bias: 5, inputs: [q, k, v]},"
+      "{name: p, kind: dense, units: 8}, {name: loss, kind: mean_squared_error}]}");
+  const ShardedModel sharded = shard_tensor(model, 2);
+  const Layer& attention = layer_named(sharded.part, "a");
+  CHECK(attention.heads == 2);
+  CHECK(attention.output == Shape{6, 4});
+  CHECK(attention.parameters[0].shape == Shape{5, 2});
+  for (const char* name : {"q", "k", "v"}) CHECK(layer_named(sharded.part, name).output == Shape{6, 4});
+  CHECK(forward_flops(sharded.part).value == forward_flops(model).value / 2);
+  CHECK(count(sharded, &LayerExchange::after_forward, Exchange::Kind::all_reduce) == 1);
+  CHECK(tensor_problem(model, 3).find("4 heads") != std::string::npos);
+}
+
 TEST_CASE("tensor parallelism shares the hidden units of experts", "[models]") {
   const Model model = shipped_model("mixtral-8x7b");
   const ShardedModel sharded = shard_tensor(model, 4);

@@ -19,7 +19,7 @@ TEST_CASE("model_table prints every layer and the totals", "[models]") {
   const std::string text = model_table(model);
   for (const Layer& layer : model.layers) CHECK_THAT(text, Contains("\n" + layer.name + " "));
   CHECK_THAT(text, Contains("64 x 112 x 112"));
-  CHECK_THAT(text, Contains("25557032 trainable in 161 tensors, 25610152 with running statistics"));
+  CHECK_THAT(text, Contains("25557032 trainable in 161 tensors, 25610152 with those that are not trained"));
   CHECK_THAT(text, Contains("8.17837 GFLOP forward"));
 }
 

@@ -59,6 +59,17 @@ TEST_CASE("equal NVLinks to more GPUs than a GPU has links lead to NVSwitches", 
   CHECK(found.network.nics == 8);  // not the two for storage
 }
 
+TEST_CASE("a header that is underlined is read, also where its escape characters were lost", "[platforms]") {
+  for (const std::string escape : {"\033", ""}) {
+    const DiscoveredServer server =
+        read_nvidia_topology("\t" + escape + "[4mGPU0\tGPU1\tCPU Affinity\tGPU NUMA ID" + escape +
+                                 "[0m\nGPU0\t X \tNV18\t0-15\t\n"
+                                 "GPU1\tNV18\t X \t0-15\t\n",
+                             "f");
+    CHECK(server.gpus.size() == 2);
+  }
+}
+
 TEST_CASE("four A100 with four NVLinks to each other have no NVSwitch", "[platforms]") {
   const DiscoveredServer server = read_nvidia_topology(
       "    GPU0 GPU1 GPU2 GPU3 CPU Affinity NUMA Affinity\n"
@@ -237,7 +248,11 @@ TEST_CASE("aggregation nodes are no hosts, and a spine with a management node is
   CHECK(fabric.found_by == "ibnetdiscover, switches from the leaves up: 31 + 9");
   REQUIRE(fabric.levels.size() == 1);
   CHECK(fabric.levels[0].down == 4);
-  CHECK(fabric.levels[0].up == 9);
+  CHECK(fabric.levels[0].up == 4);  // more ports up than down are nothing that a platform has
+  CHECK(fabric.levels[0].taper == 1);
+  CHECK(written(with_fabric(read_nvidia_topology(file("dgx1.txt"), "f"), fabric)).nodes ==
+        123);  // its own reader takes what is written
+  CHECK_THAT(fabric.doubts.back(), Catch::Matchers::Contains("have cables to 9 others"));
 }
 
 TEST_CASE("an adapter that does not name its host is a node of its own", "[platforms]") {

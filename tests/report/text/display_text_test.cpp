@@ -56,17 +56,17 @@ TEST_CASE("the parts in the results table add up to the step, and a note says wh
   row.set("exposed_communication_seconds", 0.006);
   row.set("host_seconds", 0.0);
   row.set("waiting_seconds", 0.004);
-  CHECK(interval_note({"s", {row}}).empty());
+  CHECK(interval_note({"s", {row}}, true).empty());
   row.set("step_seconds_low", 0.1);
   row.set("step_seconds_high", 0.12);
-  CHECK(interval_note({"s", {row}}).ends_with("the model's own error is not in it"));
+  CHECK(interval_note({"s", {row}}, false).ends_with("the model's own error is not in it"));
   row.set("unmodelled_seconds", 0.010);
   const Table table = results_table({"s", {row}}, {});
   std::vector<std::string> headers;
   for (const TableColumn& column : table.columns) headers.push_back(column.header);
   CHECK(headers == std::vector<std::string>{"workers", "step", "compute", "exposed communication",
                                             "wait for slowest", "not modelled"});
-  CHECK_THAT(interval_note({"s", {row}}), Catch::Matchers::Contains("90 % of measured steps"));
+  CHECK_THAT(interval_note({"s", {row}}, true), Catch::Matchers::Contains("90 % of measured steps"));
 }
 
 TEST_CASE("long names of points keep what differs, and equal keys are left out", "[report]") {

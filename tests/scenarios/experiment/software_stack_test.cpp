@@ -87,19 +87,30 @@ TEST_CASE("a stack of sharded data parallelism replaces the kind synchronous", "
   CHECK(with_strategy("kind: synchronous, like: pytorch-fsdp").strategy == "zero");
 }
 
-TEST_CASE("stacks that pack gradients after the backward pass copy gradients into one buffer, or to the host",
-          "[scenarios]") {
+TEST_CASE("stacks that pack gradients copy them into buffers, or to the host", "[scenarios]") {
   const auto copies = [](const std::string& name, const std::string& more = "") {
     const Experiment experiment = with_strategy("kind: synchronous, like: " + name + more);
     return experiment.plan.simulated_only.find("bucket_copies") != std::string::npos;
   };
-  for (const char* name : {"deepspeed", "chainermn", "chainermn-hierarchical", "chainermn-non-cuda-aware"}) {
+  for (const char* name : {"deepspeed", "chainermn", "chainermn-hierarchical", "chainermn-non-cuda-aware",
+                           "pytorch-ddp", "horovod-mpi"}) {
     CAPTURE(name);
     CHECK(copies(name));
     CHECK_FALSE(copies(name, ", bucket_copies: none"));
   }
-  CHECK_FALSE(copies("pytorch-ddp"));
   CHECK_FALSE(copies("lbann"));
+}
+
+TEST_CASE("the threads of a stack over sockets limit the rate of a NIC, and no slower one", "[scenarios]") {
+  const auto nic = [](const std::string& stack, const std::string& bandwidth) {
+    return with_strategy("kind: synchronous, like: " + stack, {"platform.network.bandwidth=" + bandwidth})
+        .platform.network.nic.bandwidth.value;
+  };
+  CHECK(nic("tensorflow-ps, connection_rate: 0.1 GB/s", "3 GB/s") == Approx(1.5e9));  // 15 other hosts
+  CHECK(nic("tensorflow-ps", "3 GB/s") == 3e9);
+  CHECK(nic("horovod-mpi", "3 GB/s") == 1.4e9);
+  CHECK(nic("horovod-mpi, network_rate: 2 GB/s", "3 GB/s") == 2e9);
+  CHECK(nic("horovod", "3 GB/s") == 3e9);
 }
 
 TEST_CASE("every shipped stack can be used and gives each value a source", "[scenarios]") {

@@ -61,3 +61,21 @@ TEST_CASE("a name that is not in the data folder is refused with the nearest one
       "command line: model: expected a name in models/ or a path ending in .yaml, got \"resnet5\"; did "
       "you mean \"resnet50\"?");
 }
+
+TEST_CASE("a scenario is found by its name, or its path in the sources, from any folder", "[scenarios]") {
+  setenv("STEPCAST_DATA", STEPCAST_SOURCE_DIR, 1);
+  const Folder folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path);
+  const std::string shipped = STEPCAST_SOURCE_DIR "/scenarios/quickstart.yaml";
+  CHECK(scenario_file("quickstart") == shipped);
+  CHECK(scenario_file("scenarios/quickstart.yaml") == shipped);
+  CHECK(scenario_file("learn/small-cnn") == STEPCAST_SOURCE_DIR "/scenarios/learn/small-cnn.yaml");
+  for (const std::string other :
+       {"quickstart.yaml", "scenarios/../models/resnet50.yaml", "scenarios/none.yaml", "-"})
+    CHECK(scenario_file(other) == other);
+  std::filesystem::create_directory(folder.path / "scenarios");  // one's own file goes first
+  std::ofstream(folder.path / "scenarios/quickstart.yaml") << "name: mine\n";
+  CHECK(scenario_file("scenarios/quickstart.yaml") == "scenarios/quickstart.yaml");
+  std::filesystem::current_path(before);
+}

@@ -75,6 +75,12 @@ TEST_CASE("recomputation adds a forward pass to every backward pass", "[sim]") {
         Approx(4 * (2 * kForward + kBackward) + 6 * kMessage + kStageUpdate).epsilon(1e-9));
 }
 
+TEST_CASE("without recompute_last the last micro-batch is not computed again", "[sim]") {
+  const std::string naive = "schedule: naive, micro_batches: 8, recompute: true";
+  const double all = run(naive).seconds, but_one = run(naive + ", recompute_last: false").seconds;
+  CHECK(all - but_one == Approx(4 * kForward).epsilon(1e-6));
+}
+
 TEST_CASE("stages begin where they are told to", "[sim]") {
   // The stages have 1, 1, 1 and 5 layers. The last stage decides the pace, and the first stage ends last.
   const double seconds = run("schedule: gpipe, micro_batches: 8, split_points: [b, c, d]").seconds;

@@ -168,6 +168,17 @@ TEST_CASE("a ring over PCIe crosses sockets both ways, which a half-duplex link 
   CHECK(nccl_channels(platform, whole_nodes(platform, 1)).rings.value == Approx(0.93 * 8e9));
 }
 
+TEST_CASE("without peer access all devices of a ring over PCIe share the rate of the host's memory",
+          "[nccl]") {
+  Platform platform = a100("2.8");
+  platform.node.kind = NodeShape::Kind::pcie;
+  platform.node.peer_access = false;
+  platform.node.staging = {16e9};
+  CHECK(nccl_channels(platform, whole_nodes(platform, 1)).rings.value == Approx(0.93 * 2e9));
+  CHECK(nccl_channels(platform, {1, {0, 1}, 1}).rings.value == Approx(0.93 * 8e9));
+  CHECK(nccl_channels(platform, {1, {0, 1}, 4}).rings.value == Approx(0.93 * 2e9));
+}
+
 TEST_CASE("sockets reach what the host threads of the version move", "[nccl]") {
   const auto rate = [](const std::string& version, int threads) {
     Platform platform = a100(version, 1);

@@ -250,6 +250,9 @@ TEST_CASE("the collective is that of the header or the option, and nothing else"
   CHECK(collective_of(gather, "", "t.txt") == "all_gather");
   CHECK_THROWS_WITH(collective_of(unnamed, "", "t.txt"),
                     "t.txt:1:1: the table does not name its collective: give --collective");
+  CHECK(read_nccl_tests("+ mpirun -np 16 ./build/reduce_scatter_perf -b 8\n" + std::string(kOld), "t.txt")
+            .operation == "reduce_scatter");
+  CHECK(read_nccl_tests("node1: gpu_perf on\n" + std::string(kOld), "t.txt").operation.empty());
   CHECK_THROWS_WITH(collective_of(gather, "all_reduce", "t.txt"),
                     "t.txt:1:1: --collective: the table is of all_gather_perf, got all_reduce");
 }
