@@ -118,6 +118,12 @@ void PointToPoint::receive(MessageTag tag, RoleId role, Pending operation, Paylo
   unexpected_.erase(found);
 }
 
+bool PointToPoint::all_answered() {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::none_of(unexpected_, [&](const InFlightMessage& one) { return one.run == run_; }) &&
+         std::ranges::all_of(posted_receives_, [](const PostedReceive& one) { return one.role == kAnyone; });
+}
+
 void PointToPoint::deliver_buffered(const PostedReceive& posted, InFlightMessage& incoming) {
   const std::span<float> target = posted.target(incoming.envelope.buffer);
   std::copy_n(incoming.payload.begin(), std::min(target.size(), static_cast<std::size_t>(incoming.floats)),

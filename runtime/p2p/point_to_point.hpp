@@ -97,6 +97,10 @@ class PointToPoint {
   /// @param target  asked for the memory of the payload when the message is matched
   void receive(MessageTag tag, RoleId role, Pending operation, PayloadTarget target);
 
+  /// True if no message of this run waits for a receive, and no posted receive waits for a particular role: a
+  /// program that serves any role has nothing left to do.
+  bool all_answered();
+
  private:
   std::vector<float> acquire_buffer(std::int64_t floats);
   void release_buffer(std::vector<float> buffer);

@@ -241,14 +241,33 @@ namespace {
 // Tag of the message that a training program sends to servers at its end.
 constexpr MessageTag kProgramEnded{-1000};
 
-/// Tells all servers that a training program has ended.
+/// The ranks that send this rank messages until they end: a server, which has no end of its own, waits for
+/// the ends of all workers and of the servers after it, which may be its clients (sub-masters, a
+/// coordinator).
+bool is_client(const Role& client, RankId rank, const Role& server, RankId server_rank) {
+  return !server.training && (client.training || rank.value > server_rank.value);
+}
+
+int clients_of(const Plan& plan, RankId own) {
+  const Role& server = plan.roles[role_of(plan, own).index()];
+  int count = 0;
+  for (const Role& role : plan.roles) {
+    for (int member = 0; member < role.members; ++member)
+      count += is_client(role, role.rank(member), server, own) ? 1 : 0;
+  }
+  return count;
+}
+
+/// Tells the servers that this program has ended.
 void notify_servers(RealWorld& world, RoleId role) {
   Message ended;
   ended.tag = kProgramEnded;
   ended.from = role;
+  const Role& own = world.plan.roles[role.index()];
   for (const Role& server : world.plan.roles) {
-    for (int member = 0; !server.training && member < server.members; ++member) {
-      world.messages.send(server.rank(member), ended, {}, nullptr);
+    for (int member = 0; member < server.members; ++member) {
+      if (is_client(own, world.transport.rank(), server, server.rank(member)))
+        world.messages.send(server.rank(member), ended, {}, nullptr);
     }
   }
 }
@@ -303,17 +322,20 @@ RealRun run_program(RealWorld& world, int run) {
   if (world.delay > 0) sleep_until(now().wall + world.delay);
   const Role& role = world.plan.roles[id.index()];
   RealWorker worker(world, id);
-  std::vector<Pending> notifications;  // a server ends when it has received all of these
-  for (int i = 0; !role.training && i < training_ranks(world.plan); ++i)
-    notifications.push_back(worker.start_receive(kProgramEnded, kAnyone, Array::none));
+  // A server ends when it has received all of these and has answered all that its clients sent before them.
+  const int clients = clients_of(world.plan, world.transport.rank());
+  for (int i = 0; i < clients; ++i) worker.start_receive(kProgramEnded, kAnyone, Array::none);
   const WorkTime before = world.device.work_time();
   const ComputeScope computing(world.polling);
   Program program = role.program(worker);
   DrainAfterFailure drain(world);
   worker.begin();
   program.start();
-  std::size_t ended = 0;
-  while (!program.done() && (role.training || ended < notifications.size())) {
+  int ended = 0;
+  const auto serves = [&] {
+    return ended < clients || !world.completions.empty() || !world.messages.all_answered();
+  };
+  while (!program.done() && (role.training || serves())) {
     const Pending operation = world.completions.next();
     world.state.heartbeat.fetch_add(1, std::memory_order_relaxed);
     if (!operation) continue;
@@ -330,7 +352,7 @@ RealRun run_program(RealWorld& world, int run) {
   finish_threads(world);
   drain.ended_well = true;
   world.transport.count_waits(&world.state.heartbeat);
-  if (role.training) notify_servers(world, id);
+  notify_servers(world, id);
   world.device.finish();
   RealRun result = worker.take_run();
   result.work_time = {world.device.work_time().wall - before.wall, world.device.work_time().cpu - before.cpu};

@@ -68,7 +68,8 @@ struct RealRun {
 };
 
 /// Runs this rank's program of the plan. All ranks call it at about the same time. Programs of roles that do
-/// not train (servers) end when all training programs have ended.
+/// not train (servers) end when all training programs, and the servers after them, have ended and all their
+/// messages are answered.
 /// @param run  number of the run, the same on all ranks and greater than that of earlier runs
 /// @throws what the program threw
 RealRun run_program(RealWorld& world, int run);

@@ -56,6 +56,11 @@ AwakeCores::~AwakeCores() {
   *stop_ = true;
 }
 
+bool CompletionQueue::empty() {
+  const std::lock_guard lock(mutex_);
+  return completed_.empty();
+}
+
 void CompletionQueue::post(Pending operation) {
   {
     const std::lock_guard lock(mutex_);

@@ -99,6 +99,7 @@ class CompletionQueue {
       : polling_(polling), on_wait_(std::move(on_wait)) {}
 
   void post(Pending operation);
+  bool empty();
   /// Waits for the next finished operation. Returns null after one second without any.
   Pending next();
   /// Waits for the next finished operation, however long it takes, and throws its error if it has one.

@@ -96,12 +96,6 @@ bool trains(const Plan& plan, RankId rank) {
   return role.exists() && plan.roles[role.index()].training;
 }
 
-int training_ranks(const Plan& plan) {
-  int ranks = 0;
-  for (const Role& role : plan.roles) ranks += role.training ? role.members : 0;
-  return ranks;
-}
-
 std::vector<std::pair<RankId, RankId>> message_pairs(const Plan& plan) {
   std::set<std::pair<RankId, RankId>> pairs;
   const auto add = [&](const Role& from, const Role& to) {

@@ -209,9 +209,6 @@ RoleId role_of(const Plan& plan, RankId rank);
 /// True if the rank has a role that trains.
 bool trains(const Plan& plan, RankId rank);
 
-/// Number of ranks of all roles that train.
-int training_ranks(const Plan& plan);
-
 /// Pairs of ranks of which the first sends messages to the second, in ascending order. They come from the
 /// plan's channels, member by member. An asynchronous plan without channels has a pair from every training
 /// rank to every server and back.

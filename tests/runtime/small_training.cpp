@@ -125,10 +125,13 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     learning.place = transport.rank().value;
     learning.compresses = true;
     learning.owned = reduce_scattered_slices(plan, transport.rank(), ParameterLayout(network));
-    learning.next_batch = [&, next = std::int64_t{0}]() mutable {
+    std::int64_t next = 0;
+    learning.next_batch = [&] {
       const std::int64_t number = options.again > 0 ? next++ % options.again : next++;
+      if (plan.chooses_mini_batches) return fill_data(network, number * kBatch);
       fill_data(network, (number * plan.workers + transport.rank().value) * kBatch);
     };
+    learning.choose_mini_batch = [&next](std::int64_t number) { next = number; };
     const auto device = replica_device(network, learning);
     ProgressThread thread;
     std::unique_ptr<DevicePayloads> device_payloads;

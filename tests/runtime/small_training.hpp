@@ -42,7 +42,7 @@ struct TrainedOptions {
 };
 
 /// Parameters of each rank after running the plan for real. Mini-batch t of worker w of W takes samples from
-/// (t W + w) kBatch on.
+/// (t W + w) kBatch on; mini-batch t that a program chooses, from t kBatch on.
 std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optimizer,
                                         const TrainedOptions& options = {});
 
