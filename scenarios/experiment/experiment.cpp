@@ -278,13 +278,15 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);
-  const std::vector<std::string> of_stack = apply_software_stack(document, library);
+  std::vector<std::string> of_stack = apply_software_stack(document, library);
   scale_host_times(document);
   const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;
   experiment.model = read_network(map.at("model", "a name in models/"), library);
   read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
+  const bool usual = document.find("kernels") == nullptr;
   apply_usual_kernels(document, experiment.model, experiment.device);
+  for (const std::string& path : apply_stack_kernels(document, usual, library)) of_stack.push_back(path);
   if (const auto kernels = map.maybe("kernels"))
     experiment.device = read_kernels(*kernels, map.at("trace", "derived"), experiment.device);
   if (const YamlNode* time = find_path(document, "strategy.host_operation"))
@@ -350,12 +352,13 @@ void note_absent_layers(const YamlMap& map, const Model& model, IneffectiveKeys&
   if (!has_layers(model, LayerKind::attention))
     note_ineffective(map, {"attention"}, "without layers of attention", found);
   if (!has_layers(model, LayerKind::gelu)) note_ineffective(map, {"gelu"}, "without layers of GELU", found);
+  if (!has_layers(model, LayerKind::softmax_cross_entropy))
+    note_ineffective(map, {"cross_entropy", "keep_logits", "fp32_logits"},
+                     "without softmax and cross entropy", found);
 }
 
 void note_memory(const YamlMap& map, const Experiment& experiment, IneffectiveKeys& found) {
   note_absent_layers(map, experiment.model, found);
-  if (!has_layers(experiment.model, LayerKind::softmax_cross_entropy))
-    note_ineffective(map, {"keep_logits", "fp32_logits"}, "without softmax and cross entropy", found);
 }
 
 void note_kernels(const YamlMap& map, Experiment& experiment) {

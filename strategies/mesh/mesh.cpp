@@ -22,7 +22,10 @@ Keys stage_keys() {
            "as many blocks"},
           {"schedule", "name", "naive, gpipe, 1f1b, interleaved", "1f1b", "order of the passes of a stage"},
           {"chunks", "integer", "2 to 1000", "required with interleaved",
-           "interleaved: number of groups of consecutive layers in each stage"}};
+           "interleaved: number of groups of consecutive layers in each stage"},
+          {"synchronize_checkpoints", "boolean", "", "false",
+           "recompute: whether the host waits for the device at each block, as with DeepSpeed's "
+           "`synchronize_checkpoint_boundary`, and after each exchange inside it"}};
 }
 
 Keys make_pipeline_keys() {
@@ -39,11 +42,13 @@ Keys make_pipeline_keys() {
   return keys;
 }
 
-/// Reads `schedule` and `chunks`.
+/// Reads `schedule`, `chunks` and `synchronize_checkpoints`.
 /// @param micro_batches  name of the key that gives their number
 void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& options) {
   if (const auto order = map.maybe("schedule"))
     options.order = static_cast<PipelineOrder>(order->one_of({"naive", "gpipe", "1f1b", "interleaved"}));
+  if (const auto waits = map.maybe("synchronize_checkpoints"))
+    options.synchronizes_checkpoints = waits->boolean() && options.group.recompute;
   const bool interleaved = options.order == PipelineOrder::interleaved;
   if (const auto chunks = map.maybe("chunks")) {
     options.chunks = static_cast<int>(chunks->integer(2, 1000));
