@@ -174,15 +174,16 @@ namespace {
 struct DeriveOptions {
   std::string model, device, noise, output;
   std::string precision = "f32", attention = "eager", gelu = "fused", optimizer = "momentum",
-              update = "foreach", layout = "nchw";
+              update = "foreach", layout = "nchw", cross_entropy = "log_softmax", elementwise = "eager";
   bool autocast = false;
   std::int64_t batch = 1;
 
   KernelChoice choice() const {
     const YamlNode kernels = parse_yaml(
         fmt::format("{{precision: {}, attention: {}, gelu: {}, optimizer: {}, update: {}, layout: {}, "
-                    "autocast: {}}}",
-                    precision, attention, gelu, optimizer, update, layout, autocast),
+                    "cross_entropy: {}, elementwise: {}, autocast: {}}}",
+                    precision, attention, gelu, optimizer, update, layout, cross_entropy, elementwise,
+                    autocast),
         "command line");
     return read_kernel_choice(YamlValue(kernels, "kernels"));
   }
@@ -240,6 +241,16 @@ void add_kernel_options(const Command& command, DeriveOptions* options) {
       .show_default();
   command.add_option("--layout", options->layout, "Layout of activations: channels first or last.")
       .one_of(layout_names())
+      .show_default();
+  command
+      .add_option("--cross-entropy", options->cross_entropy,
+                  "Kernels of softmax with cross entropy: PyTorch's; Megatron-LM's on fp32 logits; or one.")
+      .one_of(cross_entropy_names())
+      .show_default();
+  command
+      .add_option("--elementwise", options->elementwise,
+                  "fused: products add gradients of half precision to fp32 ones, as in Transformer Engine.")
+      .one_of(elementwise_names())
       .show_default();
   command.add_flag("--autocast", options->autocast,
                    "With f16 and bf16: PyTorch's autocast, with its casts, in place of 2 bytes everywhere.");

@@ -65,6 +65,8 @@ struct MemoryOptions {
   Attention attention = Attention::eager;  ///< pytorch and tensorflow
   KernelChoice::Gelu gelu =
       KernelChoice::Gelu::fused;  ///< pytorch and tensorflow: written out, each operator saves
+  KernelChoice::Elementwise elementwise = KernelChoice::Elementwise::eager;  ///< pytorch
+  bool fused_cross_entropy = false;  ///< pytorch: the derivative is written over the logits
   // What a program does with the logits that softmax with cross entropy reads. Only `pytorch` has these.
   bool keep_logits = true;   ///< it holds them to the end of the step, as `output = network(x)` does
   bool fp32_logits = false;  ///< under autocast it casts them to fp32 before the loss, as language models of

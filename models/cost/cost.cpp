@@ -373,7 +373,7 @@ std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choic
     cost.update = update_cost(layer, choice);
     costs.push_back(cost);
   }
-  if (choice.autocast) add_autocast(model, choice, costs);
+  add_precisions(model, choice, costs);
   return costs;
 }
 

@@ -174,7 +174,7 @@ void observe(std::size_t layer, Step& step) {
 
 bool takes_logarithms(std::size_t layer, const Step& step) {
   return step.model.layers[layer].kind == LayerKind::softmax_cross_entropy &&
-         step.options.framework == MemoryOptions::Framework::pytorch;
+         step.options.framework == MemoryOptions::Framework::pytorch && !step.options.fused_cross_entropy;
 }
 
 double logit_count(std::size_t layer, const Step& step) {

@@ -48,8 +48,8 @@ double optimizer_copies(MemoryOptions::OptimizerState optimizer);
 /// PyTorch allocates a gradient in the backward pass of its layer and frees it before the next step
 /// (zero_grad sets it to none); it allocates the optimizer's state after the first step, in segments whose
 /// tensors that step has freed. Later steps then ask for other segments in their place. Source:
-/// torch/optim/{optimizer,adam,sgd}.py of pytorch/pytorch. With ZeRO or another framework than PyTorch
-/// nothing is allocated.
+/// torch/optim/{optimizer,adam,sgd}.py of pytorch/pytorch. With ZeRO, parameters of 2 B (whose fp32 gradients
+/// stay) or another framework than PyTorch nothing is allocated.
 class ModelStates {
  public:
   /// Allocates the parameters. The arguments must outlive this.

@@ -1,5 +1,6 @@
 #include "models/cost/kernel_choice.hpp"
 
+#include <algorithm>
 #include <type_traits>
 
 namespace stepcast {
@@ -34,6 +35,16 @@ const std::vector<std::string>& layout_names() {
   return words;
 }
 
+const std::vector<std::string>& cross_entropy_names() {
+  static const std::vector<std::string> words{"log_softmax", "vocab_parallel", "fused"};
+  return words;
+}
+
+const std::vector<std::string>& elementwise_names() {
+  static const std::vector<std::string> words{"eager", "fused"};
+  return words;
+}
+
 namespace {
 
 struct Chosen {
@@ -54,6 +65,8 @@ std::vector<Chosen> chosen(const KernelChoice& choice) {
   add("optimizer", &KernelChoice::optimizer, optimizer_names());
   add("update", &KernelChoice::update, update_names());
   add("layout", &KernelChoice::layout, layout_names());
+  add("cross_entropy", &KernelChoice::cross_entropy, cross_entropy_names());
+  add("elementwise", &KernelChoice::elementwise, elementwise_names());
   return result;
 }
 
@@ -68,7 +81,10 @@ std::string to_string(const KernelChoice& choice) {
 
 std::string to_flags(const KernelChoice& choice) {
   std::string text;
-  for (const Chosen& one : chosen(choice)) text += " --" + one.key + " " + one.word;
+  for (Chosen& one : chosen(choice)) {
+    std::ranges::replace(one.key, '_', '-');
+    text += " --" + one.key + " " + one.word;
+  }
   return choice.autocast ? text + " --autocast" : text;
 }
 
@@ -89,6 +105,13 @@ const Keys& kernel_choice_keys() {
        "`fused`: for all operations"},
       {"layout", "name", "nchw, nhwc", "nchw",
        "layout of activations; kernels of tensor cores copy activations with `nchw` to another layout"},
+      {"cross_entropy", "name", "log_softmax, vocab_parallel, fused", "log_softmax",
+       "`log_softmax`: PyTorch's `cross_entropy`; `vocab_parallel`: Megatron-LM's, a kernel for each "
+       "operation on fp32 "
+       "logits; `fused`: one kernel, which writes the derivative over the logits"},
+      {"elementwise", "name", "eager, fused", "eager",
+       "`fused`: RMS norm and SwiGLU save only their input for the backward pass, as Transformer Engine's "
+       "do"},
       {"autocast", "boolean", "", "false",
        "with f16 and bf16: whether PyTorch's autocast keeps weights, norms and losses in fp32 and casts what "
        "products read; otherwise all tensors have 2 bytes an element"}};
@@ -108,6 +131,8 @@ KernelChoice read_kernel_choice(const YamlValue& value) {
   read("optimizer", choice.optimizer, optimizer_names());
   read("update", choice.update, update_names());
   read("layout", choice.layout, layout_names());
+  read("cross_entropy", choice.cross_entropy, cross_entropy_names());
+  read("elementwise", choice.elementwise, elementwise_names());
   if (const auto yes = map.maybe("autocast")) choice.autocast = yes->boolean();
   return choice;
 }

@@ -22,6 +22,16 @@ struct KernelChoice {
     eager,      ///< the tanh form written out, as gelu_new of Hugging Face
     eager_erf,  ///< the exact form written out, x 0.5 (1 + erf(x / sqrt 2)), as the first BERT in PyTorch
   };
+  enum class CrossEntropy {
+    log_softmax,  ///< the logarithms of softmax, then their sum over the labels, as PyTorch's cross_entropy
+    vocab_parallel,  ///< a kernel for each operation on fp32 logits, as Megatron-LM's
+                     ///< vocab_parallel_cross_entropy
+    fused,           ///< one kernel, which writes the derivative over the logits, as Transformer Engine
+  };
+  enum class Elementwise {
+    eager,  ///< RMS norm and SwiGLU save results of their parts, too
+    fused,  ///< one kernel each, which saves its input, as Transformer Engine and Liger
+  };
   enum class Layout {
     nchw,  ///< channels first: kernels of tensor cores copy activations to the other layout and back
     nhwc,  ///< channels last, as torch.channels_last
@@ -39,7 +49,10 @@ struct KernelChoice {
   UpdateRule optimizer = UpdateRule::momentum;
   Update update = Update::foreach;
   Layout layout = Layout::nchw;
-  bool autocast = false;  ///< PyTorch's autocast chooses the precision of each layer (see add_autocast)
+  CrossEntropy cross_entropy = CrossEntropy::log_softmax;
+  Elementwise elementwise = Elementwise::eager;
+  bool fp32_scores = false;  ///< eager attention in half precision: softmax in fp32 between two casts
+  bool autocast = false;     ///< PyTorch's autocast chooses the precision of each layer (see add_autocast)
 
   bool operator==(const KernelChoice&) const = default;
 
@@ -53,6 +66,8 @@ const std::vector<std::string>& gelu_names();
 const std::vector<std::string>& optimizer_names();
 const std::vector<std::string>& update_names();
 const std::vector<std::string>& layout_names();
+const std::vector<std::string>& cross_entropy_names();
+const std::vector<std::string>& elementwise_names();
 
 /// The choices that differ from the default, such as "precision f16, attention flash"; empty: none.
 std::string to_string(const KernelChoice& choice);

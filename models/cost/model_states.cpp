@@ -35,7 +35,7 @@ ModelStates::ModelStates(const Model& model, const MemoryOptions& options, Cachi
       options_(options),
       allocator_(allocator),
       counts_(options.framework == MemoryOptions::Framework::pytorch &&
-              options.zero == MemoryOptions::Zero::none),
+              options.zero == MemoryOptions::Zero::none && !options.half_parameters),
       gradients_(model.layers.size()),
       casts_(model.layers.size()) {
   for (const Layer& layer : model.layers)

@@ -201,7 +201,53 @@ void widen_gelu(const Layer& layer, LayerCost& cost) {
   if (cost.backward_data.kernels > 0) move(102, 10, cost.backward_data);
 }
 
+/// Sets the bytes that each logit moves. vocab_parallel, forward: cast to fp32, maximum, difference,
+/// exponential, sum, quotient; backward: product with the gradient of the loss, cast back. Small operations
+/// on one element a token are kernels, too. Source: Megatron-LM, megatron/mpu/cross_entropy.py. fused: the
+/// logits are read twice, and the derivative is written over them; backward, it is multiplied. Source:
+/// Transformer Engine, common/triton/cross_entropy.py.
+void choose_cross_entropy(const Layer& layer, const KernelChoice& choice, LayerCost& cost) {
+  using Kind = KernelChoice::CrossEntropy;
+  if (choice.cross_entropy == Kind::log_softmax) return;
+  const double width = choice.half() ? kHalfBytes : kFp32Bytes, cast = choice.half() ? kCast : 0;
+  const bool fused = choice.cross_entropy == Kind::fused;
+  const auto set = [&](double bytes, int kernels, PassCost& pass) {
+    pass.further_activations = bytes / width * element_count(layer.input) - pass.activations;
+    pass.kernels = kernels;
+  };
+  set(fused ? 3 * width : cast + 4 + 8 + 8 + 4 + 8, fused ? 2 : 20, cost.forward);
+  set(fused ? 2 * width : 8 + cast, fused ? 1 : 8, data_pass(cost));
+}
+
+/// Each expert of the device has a product of its own, with its share of the rows; the router has one.
+void divide_among_experts(const Layer& layer, PassCost& pass) {
+  const auto experts = static_cast<double>(layer.experts);
+  for (std::size_t i = 0; i + 1 < pass.products.size(); ++i) {
+    MatrixProduct& product = pass.products[i];
+    (product.samples == MatrixProduct::Samples::inner ? product.inner : product.rows) /= experts;
+    product.together = experts;
+  }
+}
+
 }  // namespace
+
+void add_precisions(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs) {
+  if (choice.autocast) add_autocast(model, choice, costs);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    if (layer.kind == LayerKind::softmax_cross_entropy) choose_cross_entropy(layer, choice, costs[i]);
+    if (layer.kind == LayerKind::experts) {
+      for (PassCost* pass : {&costs[i].forward, &costs[i].backward_data, &costs[i].backward_weights})
+        divide_among_experts(layer, *pass);
+    }
+    // Transformer Engine's products add gradients of half precision to fp32 ones: 8 B in place of 2.
+    if (choice.elementwise == KernelChoice::Elementwise::fused && choice.half() && !choice.autocast &&
+        costs[i].backward_weights.weights)
+      costs[i].backward_weights.further_parameters += 3 * costs[i].backward_weights.parameters;
+    if (layer.kind == LayerKind::attention && choice.fp32_scores && !choice.autocast)
+      widen_scores(layer, costs[i]);
+  }
+}
 
 std::vector<double> autocast_widths(const Model& model, KernelChoice::Gelu gelu) {
   std::vector<double> widths;

@@ -105,4 +105,10 @@ std::vector<double> autocast_widths(const Model& model, KernelChoice::Gelu gelu 
 /// @param costs  of the model's layers, by layer_costs in half precision
 void add_autocast(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs);
 
+/// Adds what the chosen kernels compute in another precision or division than the layers: add_autocast;
+/// scores in fp32; the passes of vocab_parallel and fused cross entropy over the logits; sums of gradients in
+/// fp32; a product for each expert.
+/// @param costs  of the model's layers, by layer_costs
+void add_precisions(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs);
+
 }  // namespace stepcast

@@ -147,8 +147,10 @@ bool is_recurrent(const Layer& layer) {
   return layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru;
 }
 
-/// True if the products of attention and the passes over its scores are kernels of their own.
+/// True if the products of attention and the passes over its scores are kernels of their own, or those of
+/// experts and what moves their rows.
 bool takes_turns(const Layer& layer, const KernelShares& kernels) {
+  if (layer.kind == LayerKind::experts) return true;
   return layer.kind == LayerKind::attention &&
          attention_kernels(layer, kernels.choice) != KernelChoice::Attention::flash;
 }
@@ -164,7 +166,8 @@ Seconds products_time(const Layer& layer, const PassCost& cost, std::int64_t bat
   const double positions = positions_by_image(layer, kernels);
   const bool by_image = positions > 0 && !cost.weights && aligned(positions, kernels);
   // Attention's passes over the scores and `recurrent_step` contain it.
-  const Seconds tile = takes_turns(layer, kernels) || is_recurrent(layer) ? Seconds{} : kernels.tile;
+  const bool contained = takes_turns(layer, kernels) && layer.kind == LayerKind::attention;
+  const Seconds tile = contained || is_recurrent(layer) ? Seconds{} : kernels.tile;
   Seconds sum;
   for (MatrixProduct product : cost.products) {
     if (by_image) product.samples = MatrixProduct::Samples::products;
@@ -202,7 +205,7 @@ Roofline roofline(const Layer& layer, const PassCost& cost, std::int64_t batch, 
 Seconds roofline_time(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device,
                       double efficiency) {
   const Roofline parts = roofline(layer, cost, batch, device);
-  // Products and passes over the scores take turns.
+  // Products and passes over the scores or rows take turns.
   if (device.kernels && takes_turns(layer, *device.kernels))
     return parts.launching + parts.computing + parts.streaming;
   return parts.launching + std::max(parts.computing, parts.streaming) / efficiency;

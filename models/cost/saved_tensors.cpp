@@ -79,11 +79,12 @@ bool saves_nothing(LayerKind kind) {
 }
 
 /// Norms save their input and their statistics: of each channel (batch norm) or of each row.
-SavedTensors norm_tensors(const Layer& layer) {
+SavedTensors norm_tensors(const Layer& layer, bool fused) {
   if (layer.kind == LayerKind::batch_norm)  // mean and inverse deviation
     return {.input = true, .fixed = std::vector(2, kFp32Bytes * static_cast<double>(layer.input.front()))};
   const double statistic = kFp32Bytes * rows(layer);
   if (layer.kind == LayerKind::layer_norm) return {.input = true, .bytes = {statistic, statistic}};
+  if (fused) return {.input = true, .bytes = {statistic}};
   // RMS norm is written out in PyTorch: the product with the scale saves what it scales.
   return {.input = true, .elements = {element_count(layer.output)}, .bytes = {statistic}};
 }
@@ -96,6 +97,7 @@ SavedTensors norm_tensors(const Layer& layer) {
 SavedTensors loss_tensors(const Layer& layer, const MemoryOptions& options) {
   const double inputs = element_count(layer.input);
   if (layer.kind != LayerKind::softmax_cross_entropy) return {.input = true, .bytes = {kFp32Bytes * inputs}};
+  if (options.fused_cross_entropy) return {};  // it keeps the derivative in place of the logits
   const bool tensorflow = options.framework == MemoryOptions::Framework::tensorflow;
   const bool held = options.keep_logits || options.softmax_input;
   SavedTensors saved{.input = !tensorflow && held};
@@ -142,9 +144,10 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
   if (options.framework == MemoryOptions::Framework::lbann)
     throw std::invalid_argument("saved_tensors: LBANN saves every output");
   const bool tensorflow = options.framework == MemoryOptions::Framework::tensorflow;
-  const double out = element_count(layer.output);
+  const bool fused = options.elementwise == KernelChoice::Elementwise::fused;
   if (saves_nothing(layer.kind)) return {};
   if (is_loss(layer.kind)) return loss_tensors(layer, options);
+  const double out = element_count(layer.output);
   if (layer.kind == LayerKind::gelu) return gelu_tensors(layer, options);
   if (layer.kind == LayerKind::dropout) return {.bytes = {kMask * out}};
   switch (layer.kind) {
@@ -156,11 +159,11 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     case LayerKind::scale:
       return {.input = true};
     case LayerKind::swiglu:  // the product saves half of the input and the output of silu
-      return {.input = true, .elements = {out}};
+      return fused ? SavedTensors{.input = true} : SavedTensors{.input = true, .elements = {out}};
     case LayerKind::batch_norm:
     case LayerKind::layer_norm:
     case LayerKind::rms_norm:
-      return norm_tensors(layer);
+      return norm_tensors(layer, fused);
     case LayerKind::relu:
     case LayerKind::sigmoid:
     case LayerKind::tanh:

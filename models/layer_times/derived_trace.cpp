@@ -179,6 +179,18 @@ void set_host_times(const Model& model, const std::vector<LayerCost>& costs, con
 
 }  // namespace
 
+Device with_available_softmax(Device device, const Model& part, std::int64_t batch) {
+  if (device.choice().attention != KernelChoice::Attention::fused_softmax) return device;
+  const bool available = std::ranges::all_of(part.layers, [&](const Layer& layer) {
+    return layer.kind != LayerKind::attention ||
+           (layer.heads * batch % 4 == 0 && layer.input.front() <= 4096);
+  });
+  if (available) return device;
+  device.kernels->choice.attention = KernelChoice::Attention::eager;
+  device.kernels->choice.fp32_scores = device.choice().half();
+  return device;
+}
+
 Trace derive(const Model& model, std::int64_t batch, const Device& device, const Calibration& calibration,
              const TraceNoise& noise) {
   for (const Layer& layer : model.layers) {

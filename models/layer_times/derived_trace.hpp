@@ -45,6 +45,11 @@ struct TraceNoise {
   int samples = 8;
 };
 
+/// The device with the kernels that run a part of a network: Megatron-LM's fused softmax needs a multiple of
+/// 4 matrices of scores (heads x samples), and at most 4,096 columns, else each operation is a kernel and
+/// softmax is fp32. Source: Megatron-LM, megatron/model/fused_softmax.py, is_kernel_available.
+Device with_available_softmax(Device device, const Model& part, std::int64_t batch);
+
 /// Layer times of a model on a device where they were not measured, by the roofline rule
 /// (models/cost/roofline.hpp).
 ///

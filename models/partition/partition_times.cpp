@@ -61,6 +61,19 @@ double filled_share(const Shape& product, std::int64_t batch, const Device& devi
   return std::min(1.0, tiles / device.multiprocessors);
 }
 
+Model with_padded_vocabulary(const Model& whole, Model part) {
+  constexpr std::int64_t kMultiple = 128;
+  for (std::size_t i = 0; i < part.layers.size(); ++i) {
+    Layer& loss = part.layers[i];
+    if (loss.kind != LayerKind::softmax_cross_entropy || loss.inputs.front() < 0) continue;
+    if (loss.input == whole.layers[i].input || loss.input.back() == whole.layers[i].input.back()) continue;
+    std::int64_t& words = loss.input.back();
+    words = (words + kMultiple - 1) / kMultiple * kMultiple;
+    part.layers[static_cast<std::size_t>(loss.inputs.front())].output.back() = words;
+  }
+  return part;
+}
+
 Trace part_trace(const Model& whole, const Trace& trace, const PartModel& part, const Device& device) {
   check_fits(trace, whole);
   const std::vector<LayerCost> costs = layer_costs(whole, device.choice()),

@@ -21,6 +21,11 @@ struct PartModel {
   std::vector<std::int64_t> batch;  ///< samples of each layer
 };
 
+/// The part with a shared vocabulary that is padded to a multiple of 128 words a device, with which products
+/// are fast. Source: Megatron-LM, arguments: --make-vocab-size-divisible-by (128), times the tensor-parallel
+/// size.
+Model with_padded_vocabulary(const Model& whole, Model part);
+
 /// Layer times of a part of a network from a trace of the whole, by the rule of
 /// docs/explanation/partition-times.md. For each layer and pass:
 ///

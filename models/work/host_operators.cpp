@@ -14,7 +14,8 @@ void add_attention(const Layer& layer, const KernelChoice& choice, HostOperators
     operators.backward += 1;
     return;
   }
-  const int separate = kernels == KernelChoice::Attention::eager ? 2 : 0;  // scale and mask
+  const bool eager = kernels == KernelChoice::Attention::eager;
+  const int separate = !eager ? 0 : choice.fp32_scores ? 4 : 2;  // scale and mask, casts
   const int dropout = layer.coefficient > 0 ? 1 : 0;
   operators.forward += 1 + separate + dropout;
   operators.backward += 3 + separate + dropout;
@@ -27,17 +28,27 @@ void add_gelu(const KernelChoice& choice, HostOperators& operators) {
   operators.backward += (tanh ? 12 : 9) - 1;
 }
 
+/// What Megatron-LM's training loop starts once a micro-batch beside the layers, which ends in its own loss:
+/// the batch's broadcast, masks and positions (pretrain_gpt.py, get_batch), the tables' rows with dropout,
+/// and the mean over tokens and replicas (loss_func); backward, the gradients of the tables.
+void add_training_loop(const KernelChoice& choice, HostOperators& operators) {
+  if (choice.cross_entropy != KernelChoice::CrossEntropy::vocab_parallel) return;
+  operators.forward += 10 + 6 + 8;
+  operators.backward += 10;
+}
+
 HostOperators operators_of(const Layer& layer, const LayerCost& cost, const KernelChoice& choice) {
   const int tensors =
       static_cast<int>(std::ranges::count(layer.parameters, true, &ParameterTensor::trainable));
   HostOperators operators{cost.forward.kernels, cost.backward_data.kernels + cost.backward_weights.kernels,
-                          cost.update.kernels};
+                          choice.update == KernelChoice::Update::fused ? 0 : cost.update.kernels};
   if (layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru)
     operators.forward = operators.backward = 1;
   if (cost.backward_weights.bias > 0) operators.backward += 1;
   operators.backward += tensors;
   if (layer.kind == LayerKind::attention) add_attention(layer, choice, operators);
   if (layer.kind == LayerKind::gelu) add_gelu(choice, operators);
+  if (layer.kind == LayerKind::softmax_cross_entropy) add_training_loop(choice, operators);
   return operators;
 }
 

@@ -19,8 +19,10 @@ struct HostOperators {
 /// - A bias, and each trained tensor: one operator more backward. It adds the gradient to an fp32 buffer
 ///   (Megatron-LM: param.main_grad.add_) or copies it into a bucket (PyTorch DDP).
 /// - Attention: a copy that joins the heads, backward two more and one that joins the gradients of queries,
-///   keys and values; scale and mask unless softmax has them; dropout. A flash kernel needs the last join
-///   only.
+///   keys and values; scale and mask unless softmax has them, and casts if it is fp32; dropout. A flash
+///   kernel needs the last join only.
+/// - A fused update starts one kernel for a few hundred tensors, which is not counted (Apex,
+///   multi_tensor_apply).
 /// - GELU that is written out: 8 operators forward and 12 backward (tanh), 5 and 9 (erf).
 /// - An LSTM or GRU is one call of the library.
 ///

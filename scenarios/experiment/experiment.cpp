@@ -300,13 +300,15 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);
-  const std::vector<std::string> of_stack = apply_software_stack(document, library);
+  std::vector<std::string> of_stack = apply_software_stack(document, library);
   scale_times(document);
   const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;
   experiment.model = read_network(map.at("model", "a name in models/"), library);
   read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
+  const bool usual = document.find("kernels") == nullptr;
   apply_usual_kernels(document, experiment.model, experiment.device);
+  for (const std::string& path : apply_stack_kernels(document, usual, library)) of_stack.push_back(path);
   if (const auto kernels = map.maybe("kernels"))
     experiment.device = read_kernels(*kernels, map.at("trace", "derived"), experiment.device);
   if (const YamlNode* time = find_path(document, "strategy.host_operation"))

@@ -51,12 +51,13 @@ void note_absent_layers(const YamlMap& map, const Model& model, IneffectiveKeys&
   if (!has_layers(model, LayerKind::attention))
     note_ineffective(map, {"attention"}, "without layers of attention", found);
   if (!has_layers(model, LayerKind::gelu)) note_ineffective(map, {"gelu"}, "without layers of GELU", found);
+  if (!has_layers(model, LayerKind::softmax_cross_entropy))
+    note_ineffective(map, {"cross_entropy", "keep_logits", "fp32_logits"},
+                     "without softmax and cross entropy", found);
 }
 
 void note_memory(const YamlMap& map, const Experiment& experiment, IneffectiveKeys& found) {
   note_absent_layers(map, experiment.model, found);
-  if (!has_layers(experiment.model, LayerKind::softmax_cross_entropy))
-    note_ineffective(map, {"keep_logits", "fp32_logits"}, "without softmax and cross entropy", found);
 }
 
 void note_kernels(const YamlMap& map, Experiment& experiment) {

@@ -107,8 +107,10 @@ std::function<Trace(const PartModel&)> read_part_traces(const YamlValue& trace, 
   if (is_derived(trace)) {
     return [&](const PartModel& part) {
       const std::int64_t batch = *std::max_element(part.batch.begin(), part.batch.end());
-      const Trace whole = derive(model, batch, device, library.calibration(device), {nullptr, 1});
-      return part_trace(model, whole, part, device);
+      const Device used = with_available_softmax(device, *part.model, batch);
+      const Trace whole = derive(model, batch, used, library.calibration(device), {nullptr, 1});
+      const Model padded = with_padded_vocabulary(model, *part.model);
+      return part_trace(model, whole, {&padded, part.batch}, used);
     };
   }
   std::vector<const Trace*> traces;
@@ -200,6 +202,8 @@ MemoryOptions read_memory(const std::optional<YamlValue>& value, const KernelCho
   memory.optimizer = optimizer_of(kernels);
   if (kernels.attention == KernelChoice::Attention::flash) memory.attention = MemoryOptions::Attention::flash;
   memory.gelu = kernels.gelu;
+  memory.elementwise = kernels.elementwise;
+  memory.fused_cross_entropy = kernels.cross_entropy == KernelChoice::CrossEntropy::fused;
   memory.framework = Framework::pytorch;
   memory.bucket_copies = true;
   memory.activations = MemoryOptions::Activations::in_place;

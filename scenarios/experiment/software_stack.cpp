@@ -41,6 +41,8 @@ const YamlNode* nics_of_nodes(const YamlNode& document, Library& library) {
   return several && count(nics) > 1 ? nics : nullptr;
 }
 
+constexpr std::string_view kKernels = "kernels.";
+
 /// True for a key of the strategy, or one in another mapping that the document has. The model may be a name:
 /// then its file gives all.
 bool takes(const YamlNode& document, const Strategy& strategy, const std::string& path) {
@@ -85,12 +87,26 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
     // Layer times that are scaled to a measured step contain the host's.
     if (one.path == "strategy.host_operation" && find_path(document, "strategy.compute_factor") != nullptr)
       continue;
+    if (one.path.starts_with(kKernels)) continue;
     if (!takes(document, *strategy, one.path) || (one.without_nccl && nccl)) continue;
     if (find_path(document, one.path) != nullptr) continue;
     const bool nics = one.path == "strategy.channels" && one.value.text == "nics";
     const YamlNode* value = nics ? nics_of_nodes(document, library) : &one.value;
     if (value == nullptr) continue;
     assign(document, {one.path, YamlNode(*value)});
+    set.push_back(one.path);
+  }
+  return set;
+}
+
+std::vector<std::string> apply_stack_kernels(YamlNode& document, bool usual, Library& library) {
+  const auto stack = software_stack_of(document, library);
+  if (!stack || document.find("kernels") == nullptr) return {};
+  std::vector<std::string> set;
+  for (const StackValue& one : stack->values) {
+    if (!one.path.starts_with(kKernels)) continue;
+    if (!usual && find_path(document, one.path) != nullptr) continue;
+    assign(document, {one.path, YamlNode(one.value)});
     set.push_back(one.path);
   }
   return set;

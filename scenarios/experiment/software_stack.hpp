@@ -31,8 +31,13 @@ SoftwareStack read_software_stack(const YamlValue& value);
 std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library& library);
 
 /// Sets the keys that the document does not give to the values of its stack: those of `strategy:` that its
-/// strategy has, others in a mapping that the document has.
+/// strategy has, others but `kernels:` in a mapping that the document has.
 /// @returns the paths that were set
 std::vector<std::string> apply_software_stack(YamlNode& document, Library& library);
+
+/// Sets the stack's keys of `kernels:`, if the document has that mapping.
+/// @param usual  the mapping is that of apply_usual_kernels, whose values the stack's replace
+/// @returns the paths that were set
+std::vector<std::string> apply_stack_kernels(YamlNode& document, bool usual, Library& library);
 
 }  // namespace stepcast

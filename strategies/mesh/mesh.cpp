@@ -24,7 +24,10 @@ Keys stage_keys() {
           {"chunks", "integer", "2 to 1000", "required with interleaved",
            "interleaved: number of groups of consecutive layers in each stage"},
           {"recompute_last", "boolean", "", "true",
-           "recompute: whether the last micro-batch is computed again too"}};
+           "recompute: whether the last micro-batch is computed again too"},
+          {"synchronize_checkpoints", "boolean", "", "false",
+           "recompute: whether the host waits for the device at each block, as with DeepSpeed's "
+           "`synchronize_checkpoint_boundary`, and after each exchange inside it"}};
 }
 
 Keys make_pipeline_keys() {
@@ -41,11 +44,13 @@ Keys make_pipeline_keys() {
   return keys;
 }
 
-/// Reads `schedule`, `chunks` and `recompute_last`.
+/// Reads `schedule`, `chunks`, `recompute_last` and `synchronize_checkpoints`.
 /// @param micro_batches  name of the key that gives their number
 void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& options) {
   if (const auto order = map.maybe("schedule"))
     options.order = static_cast<PipelineOrder>(order->one_of({"naive", "gpipe", "1f1b", "interleaved"}));
+  if (const auto waits = map.maybe("synchronize_checkpoints"))
+    options.synchronizes_checkpoints = waits->boolean() && options.group.recompute;
   const bool interleaved = options.order == PipelineOrder::interleaved;
   if (const auto chunks = map.maybe("chunks")) {
     options.chunks = static_cast<int>(chunks->integer(2, 1000));

@@ -47,6 +47,8 @@ struct MeshOptions {
   ContextExchange context_exchange = ContextExchange::ring;
   Experts experts;
   bool half_parameters = false;  ///< see MemoryOptions
+  /// With recomputation the host waits for the device before each block, and after each exchange in it.
+  bool synchronizes_checkpoints = false;
   bool blocks = false;   ///< units that are gathered together are the network's blocks; false: buckets
   Bytes gradient;        ///< size of an element in sums of gradients
   std::string scatters;  ///< "with zero: 1": why gradients have no all-reduce; empty: they have

@@ -89,10 +89,13 @@ StageGroups add_communicators(const Setting& setting, const MeshOptions& options
 }
 
 /// Seconds of all passes of one step, for the mean stage.
-double mean_work(const Workload& workload, const MeshOptions& options) {
+double mean_work(const Workload& workload, const MeshOptions& options, const Model& model) {
+  const LayerRange again = segments_of(recomputed_layers(model, {0, static_cast<int>(model.layers.size())}));
   double sum = 0;
-  for (const LayerSeconds& segment : workload.median) {
-    const double forward = (1 + options.recomputed_share()) * segment.forward;
+  for (std::size_t i = 0; i < workload.median.size(); ++i) {
+    const LayerSeconds& segment = workload.median[i];
+    const bool twice = static_cast<int>(i) >= again.first && static_cast<int>(i) < again.last;
+    const double forward = (1 + (twice ? options.recomputed_share() : 0)) * segment.forward;
     sum += options.group.micro_batches * (forward + segment.backward) + segment.update;
   }
   return sum / options.mesh.pipeline;
@@ -190,13 +193,15 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
       segmented_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
   scale(workload, options.group.training.compute_factor);
   workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size / mesh.context;
-  const double work = mean_work(workload, options);
+  const double work = mean_work(workload, options, setting.model);
   Plan plan = std::move(groups.plan);
   plan.partition = pipeline_partition(setting.model, options, starts, groups);
   plan.workloads.push_back(std::move(workload));
   plan.summed_gradients = mesh.data;  // the sum over micro-batches counts as one gradient
   finish_group_plan(setting, groups, times, fullest, plan);
   note_ineffective_group(groups, options.scatters, plan);
+  if (!options.group.recompute)
+    note_ineffective(map, {"synchronize_checkpoints"}, "without recompute", plan.ineffective_keys);
   if (mesh.copies() == 1)
     note_ineffective(map, {"zero", "shard", "fp32_gradients"}, "with one replica", plan.ineffective_keys);
   plan.figures = [work, stages = mesh.pipeline](const Records&, double seconds) {

@@ -73,9 +73,10 @@ SubProgram run_units(Worker& worker, const PipelineStage& stage, const PipelineA
   const bool backward = action.pass == Work::backward;
   const bool gathers = stage.reshard || (!backward && action.micro_batch == 0);
   const bool last = action.micro_batch + 1 == stage.micro_batches;
-  const bool recomputes = backward && stage.recompute && (stage.recompute_last || !last);
-  const PassRun run{action.pass, stage.exchange_overhead, last || stage.sum_every_micro_batch};
-  const PassRun again{Work::forward, stage.exchange_overhead, false};
+  const bool recomputes = backward && (stage.recompute_last || !last);
+  const PassRun run{action.pass, stage.exchange_overhead, last || stage.sum_every_micro_batch,
+                    stage.synchronizes_units};
+  const PassRun again{Work::forward, stage.exchange_overhead, false, stage.synchronizes_units};
   const auto unit = [&](std::size_t i) -> const ShardedUnit& {
     return units[backward ? units.size() - 1 - i : i];
   };
@@ -85,7 +86,8 @@ SubProgram run_units(Worker& worker, const PipelineStage& stage, const PipelineA
     for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
     gathered.clear();
     if (gathers && i + 1 < units.size()) start(worker, unit(i + 1).gathers, gathered);
-    if (recomputes) co_await run_pass(worker, unit(i).passes, again, sums.started);
+    if (stage.synchronizes_units) worker.synchronize();
+    if (recomputes) co_await run_pass(worker, unit(i).recomputed, again, sums.started);
     const bool sums_nodes = backward && run.sums && !unit(i).all_reduces.empty();
     std::vector<Pending> scatters;
     co_await run_pass(worker, unit(i).passes, run, sums_nodes ? scatters : sums.started);

@@ -12,9 +12,11 @@
 namespace stepcast {
 
 /// Consecutive layers whose parameters are gathered together where devices partition them (FSDP): a module
-/// that PyTorch's fully_shard wraps. Where they do not, a chunk is one unit, which gathers nothing.
+/// that PyTorch's fully_shard wraps. Where they do not, units gather nothing: a chunk is one, or each block
+/// is if the host waits for the device between them.
 struct ShardedUnit {
   PassSegments passes;
+  PassSegments recomputed;            ///< its layers that recomputation computes again; may be none
   std::vector<CollectiveId> gathers;  ///< of its parameters, before a pass
   /// Sums over groups of devices of what each group has scattered, in the order of the unit's sums (hybrid
   /// sharding).
@@ -41,9 +43,10 @@ struct PipelineStage {
   std::vector<PipelineChunk> chunks;
   bool sum_every_micro_batch = false;  ///< gradients are scattered after every micro-batch (ZeRO 2 and 3)
   bool reshard = true;                 ///< parameters are gathered for every pass; false: once a step
-  bool recompute = false;              ///< the forward pass is computed again before the backward pass
-  bool recompute_last = true;          ///< also that of the last micro-batch
-  bool reads_gradients = false;        ///< before the update, as loss scaling does: the host waits for them
+  bool recompute_last = true;  ///< the last micro-batch, too, is computed again before its backward pass
+  bool synchronizes_units =
+      false;  ///< the host waits for the device before each unit, and after exchanges in it
+  bool reads_gradients = false;  ///< before the update, as loss scaling does: the host waits for them
   int prefetch = 1;
   Seconds step_overhead, exchange_overhead;
 };
@@ -56,8 +59,9 @@ int chunk_of_tag(MessageTag tag);
 ///
 ///   1. receives the activations of the layers before (forward) or the error signals of the layers after
 ///      (backward); the first stage loads input
-///   2. computes the pass, unit by unit; backward with `recompute`: each after its forward pass. The
-///      parameters of a unit arrive while the unit before it computes
+///   2. computes the pass, unit by unit; backward with `recompute`: each after the forward pass of its
+///   blocks.
+///      The parameters of a unit arrive while the unit before it computes
 ///   3. sends activations to the next stage, or error signals to the previous one. The host waits for the
 ///      device before it issues the next pass (Megatron-LM: torch.cuda.synchronize after batch_isend_irecv)
 ///
@@ -85,6 +89,11 @@ struct StageGroups {
 /// whose collectives are added to the plan.
 PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int number, const Stages& starts,
                          const StageGroups& places, GroupPlan& groups);
+
+/// The layers of a range that recomputation computes again: those of the network's blocks, because
+/// Megatron-LM, FSDP and torchtitan checkpoint blocks, not what stands before and after them; of a network
+/// without blocks, all.
+LayerRange recomputed_layers(const Model& model, LayerRange layers);
 
 /// Runs of layers of the part that are gathered together, last first, clamped to `layers`: the blocks of the
 /// network (layers named block7_...) and the layers between them, or buckets.

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <set>
 
 #include "models/cost/memory.hpp"
+#include "models/cost/pass_cost.hpp"
 #include "models/partition/sequence_partition.hpp"
 #include "strategies/mesh/pipeline_stage.hpp"
 
@@ -40,6 +42,25 @@ void add_unsharded(const Model& part, const PipelineStage& stage, const MeshOpti
   sum.gradients += accumulates ? all * options.gradient : largest * element;
 }
 
+/// What Transformer Engine returns to autograd in place of gradients that its products have added to the fp32
+/// ones: a tensor of 2 B for each shape of weight, which stays. Source:
+/// transformer_engine/pytorch/module/base.py, get_dummy_wgrad; Megatron-Core, tensor_parallel/layers.py, for
+/// the vocabulary.
+Bytes placeholder_gradients(const Model& part, LayerRange layers) {
+  std::set<Shape> shapes;
+  for (int i = layers.first; i < layers.last; ++i) {
+    const Layer& layer = part.layers[static_cast<std::size_t>(i)];
+    if (layer.kind != LayerKind::dense && layer.kind != LayerKind::experts) continue;
+    for (const ParameterTensor& tensor : layer.parameters) {
+      const bool of_experts = tensor.shape.size() > 2;  // each expert has a weight of its own
+      if (tensor.shape.size() > 1) shapes.insert({tensor.shape.begin() + of_experts, tensor.shape.end()});
+    }
+  }
+  double count = 0;
+  for (const Shape& shape : shapes) count += static_cast<double>(elements(shape));
+  return {kHalfBytes * count};
+}
+
 }  // namespace
 
 Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups) {
@@ -66,6 +87,9 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
     sum.workspace = std::max(sum.workspace, chunk.workspace);
     sum.allocator += chunk.allocator;
   }
+  if (memory.fp32_gradients && memory.elementwise == KernelChoice::Elementwise::fused)
+    for (const PipelineChunk& chunk : stage.chunks)
+      sum.workspace += placeholder_gradients(groups.sharded.part, layers_of(chunk.segments));
   if (memory.zero == MemoryOptions::Zero::parameters) add_unsharded(groups.sharded.part, stage, options, sum);
   return sum;
 }

@@ -18,6 +18,16 @@ std::vector<LayerRange> blocks(const Model& model) {
   return runs;
 }
 
+/// What of each run lies in `layers`.
+std::vector<LayerRange> clamped(const std::vector<LayerRange>& runs, LayerRange layers) {
+  std::vector<LayerRange> inside;
+  for (const LayerRange& run : runs) {
+    const LayerRange here{std::max(run.first, layers.first), std::min(run.last, layers.last)};
+    if (!here.empty()) inside.push_back(here);
+  }
+  return inside;
+}
+
 /// The gradients of these layers in buckets of their size, or in one.
 std::vector<LayerRange> buckets(const Model& model, const MeshOptions& options) {
   std::vector<LayerRange> runs;
@@ -29,13 +39,14 @@ std::vector<LayerRange> buckets(const Model& model, const MeshOptions& options) 
 
 }  // namespace
 
+LayerRange recomputed_layers(const Model& model, LayerRange layers) {
+  if (model.blocks.empty()) return layers;
+  return {std::max(layers.first, model.blocks.front().first),
+          std::min(layers.last, model.blocks.back().last)};
+}
+
 std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options) {
-  std::vector<LayerRange> units;
-  for (const LayerRange& run : options.blocks ? blocks(part) : buckets(part, options)) {
-    const LayerRange here{std::max(run.first, layers.first), std::min(run.last, layers.last)};
-    if (!here.empty()) units.push_back(here);
-  }
-  return units;
+  return clamped(options.blocks ? blocks(part) : buckets(part, options), layers);
 }
 
 namespace {
@@ -91,6 +102,14 @@ CollectiveId add_gradient_sum(LayerRange layers, CommunicatorId over, Bytes size
   return sum;
 }
 
+/// The passes of the layers of a unit that are computed again.
+PassSegments recomputed_passes(LayerRange unit, const MeshOptions& options, const GroupPlan& groups) {
+  const LayerRange layers = recomputed_layers(groups.sharded.part, unit);
+  if (!options.group.recompute || layers.empty()) return {};
+  return make_passes(groups.calls, layers, sums_by_layer({}, groups.calls.size()),
+                     options.group.halo_overlap);
+}
+
 /// A unit whose parameters the devices partition.
 ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const StageGroups& places,
                       GroupPlan& groups) {
@@ -104,6 +123,7 @@ ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const Stage
   }
   unit.passes =
       make_passes(groups.calls, layers, sums_by_layer(sums, groups.calls.size()), options.group.halo_overlap);
+  unit.recomputed = recomputed_passes(layers, options, groups);
   return unit;
 }
 
@@ -122,6 +142,12 @@ void add_token_sums(LayerRange layers, const MeshOptions& options, GroupPlan& gr
   if (sum.exists()) chunk.sums.push_back(sum);
 }
 
+/// Units whose parameters the devices do not partition, last first.
+std::vector<LayerRange> whole_units(const Model& part, LayerRange layers, const MeshOptions& options) {
+  if (!options.synchronizes_checkpoints) return {layers};
+  return clamped(blocks(part), layers);
+}
+
 /// Sets the units of a chunk and its collectives outside passes.
 void add_units(LayerRange layers, const MeshOptions& options, const StageGroups& places, GroupPlan& groups,
                PipelineChunk& chunk) {
@@ -134,7 +160,10 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
   const std::vector<Bucket> buckets = gradient_sums(layers, options, places, options.group.bucket, groups);
   if (options.shard != MemoryOptions::Zero::none) chunk.gathers = partition_sums(buckets, options, groups);
   const auto sums = sums_by_layer(overlaps ? buckets : std::vector<Bucket>{}, groups.calls.size());
-  chunk.units.push_back({make_passes(groups.calls, layers, sums, options.group.halo_overlap), {}, {}});
+  for (const LayerRange& unit : whole_units(groups.sharded.part, layers, options)) {
+    const PassSegments passes = make_passes(groups.calls, unit, sums, options.group.halo_overlap);
+    chunk.units.insert(chunk.units.begin(), {passes, recomputed_passes(unit, options, groups), {}, {}});
+  }
   for (const Bucket& bucket : buckets) {
     if (!overlaps && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);
   }
@@ -176,9 +205,9 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
   stage.prefetch = setting.prefetch;
   stage.step_overhead = options.group.training.step_overhead;
   stage.exchange_overhead = options.group.exchange_overhead;
-  stage.recompute = options.group.recompute;
   stage.recompute_last = options.recompute_last;
   stage.reads_gradients = options.group.training.mixed;
+  stage.synchronizes_units = options.synchronizes_checkpoints;
   stage.reshard = options.reshard;
   stage.sum_every_micro_batch = options.sums_every_micro_batch();
   stage.actions =

@@ -252,6 +252,7 @@ SubProgram run_pass(Worker& worker, const PassSegments& passes, const PassRun& r
     worker.mark("compute");
     if (exchanges) co_await worker.finished(std::move(exchange));
     if (exchanges) worker.mark(step.call.what);
+    if (exchanges && run.synchronizes) worker.synchronize();
     if (packs) co_await worker.local(packing);
     if (!step.after.empty()) co_await worker.finished(worker.start_compute(run.pass, step.after));
     for (std::size_t i = 0; run.sums && i < step.sums.size(); ++i)

@@ -107,6 +107,7 @@ struct PassRun {
   Work pass{};
   Seconds exchange_overhead;  ///< device time of every exchange, such as launches
   bool sums = false;          ///< gradients are complete: their sums start during the rest of the pass
+  bool synchronizes = false;  ///< the host waits for the device after every exchange
 };
 
 /// Runs the steps of a pass: each an exchange, the work during it, and the work after it. Records "compute"

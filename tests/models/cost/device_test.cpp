@@ -68,7 +68,8 @@ TEST_CASE("a device has the shares of the one that kernels_of names, and peaks o
   CHECK(b200.kernels_of == "h100-sxm");
   CHECK(b200.kernels->streaming == like.kernels->streaming);
   using Precision = KernelChoice::Precision;
-  CHECK(b200.precisions.at(Precision::f16).kernels.flash == like.precisions.at(Precision::f16).kernels.flash);
+  CHECK(b200.precisions.at(Precision::f16).kernels.window ==
+        like.precisions.at(Precision::f16).kernels.window);
   CHECK(b200.precisions.at(Precision::f16).peak.value == 2250e12);
   // What a precision names itself stays.
   const Device max = load_device(std::string(STEPCAST_SOURCE_DIR) + "/models", "max-1550");

@@ -367,3 +367,26 @@ TEST_CASE("docs/explanation/memory-measured.csv gives every measured peak and th
     CHECK(table.str().find(row) != std::string::npos);
   }
 }
+
+TEST_CASE("fused kernels save only the inputs of RMS norm and SwiGLU, and the derivative of the logits",
+          "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [8, 4], layers: [{name: a, kind: dense, units: 4, bias: false}, {name: n, "
+      "kind: "
+      "rms_norm}, {name: e, kind: dense, units: 16, bias: false}, {name: s, kind: swiglu}, {name: v, kind: "
+      "dense, "
+      "units: 32, bias: false}, {name: l, kind: softmax_cross_entropy}]}");
+  MemoryOptions eager = pytorch(1), fused = pytorch(1);
+  fused.elementwise = KernelChoice::Elementwise::fused;
+  fused.fused_cross_entropy = true;
+  const auto saved = [&](std::size_t layer, const MemoryOptions& options) {
+    return saved_tensors(model.layers[layer], options, false);
+  };
+  CHECK(saved(1, eager).elements == std::vector<double>{32});
+  CHECK(saved(1, fused).elements.empty());
+  CHECK(saved(1, fused).input);
+  CHECK(saved(3, eager).elements == std::vector<double>{64});
+  CHECK(saved(3, fused).elements.empty());
+  CHECK(saved(5, eager).bytes == std::vector<double>{4 * 8 * 32});
+  CHECK((saved(5, fused).bytes.empty() && !saved(5, fused).input));
+}

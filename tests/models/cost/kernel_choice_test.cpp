@@ -54,6 +54,7 @@ TEST_CASE("kernels are read by their words", "[models]") {
   CHECK(choice.update == KernelChoice::Update::for_loop);
   CHECK(to_string(choice) == "precision bf16, attention flash, gelu eager, optimizer adam, update for_loop");
   CHECK(to_flags(kernels_of("{precision: f16}")) == " --precision f16");
+  CHECK(to_flags(kernels_of("{cross_entropy: fused}")) == " --cross-entropy fused");
   CHECK(to_flags(kernels_of("{precision: f16, autocast: true}")) == " --precision f16 --autocast");
   CHECK(to_string(kernels_of("{precision: f16, autocast: true}")) == "precision f16, autocast");
 }
@@ -192,4 +193,56 @@ TEST_CASE("the gradient of a bias is summed by a kernel of its own", "[models]")
                         device);
   };
   CHECK(backward("true") - backward("false") >= Approx(32 * 4e-9));
+}
+
+TEST_CASE("cross entropy moves bytes of each logit by its operators", "[models]") {
+  const auto bytes = [](const char* kind, PassCost LayerCost::*pass) {
+    const Device device =
+        with_kernels(half_device(), kernels_of(std::string("{precision: f16, cross_entropy: ") + kind + "}"));
+    const Model model = model_of(
+        "{name: m, source: s, input: [8, 4], layers: [{name: v, kind: dense, units: 16}, {name: l, kind: "
+        "softmax_cross_entropy}]}");
+    const PassCost cost = layer_costs(model, device.choice()).back().*pass;
+    return roofline_time(model.layers.back(), cost, 1, device, 1).value * 1e9 / (8 * 16);
+  };
+  CHECK(bytes("log_softmax", &LayerCost::forward) == Approx(4));
+  CHECK(bytes("vocab_parallel", &LayerCost::forward) == Approx(38));
+  CHECK(bytes("vocab_parallel", &LayerCost::backward_data) == Approx(14));
+  CHECK(bytes("fused", &LayerCost::forward) == Approx(6));
+  CHECK(bytes("fused", &LayerCost::backward_data) == Approx(4));
+}
+
+TEST_CASE("each expert has a product of its own, and its rows move in turn with it", "[models]") {
+  const std::string layer = "{name: e, kind: experts, experts: 4, top: 2, hidden: 8}";
+  const Model model =
+      model_of("{name: m, source: s, input: [8, 4], layers: [{name: b, kind: dense, units: 4}, " + layer +
+               ", {name: l, kind: mean_squared_error}]}");
+  const LayerCost cost = layer_costs(model)[1];
+  for (const PassCost* pass : {&cost.forward, &cost.backward_data, &cost.backward_weights}) {
+    REQUIRE(pass->products.size() == 3);
+    Flops sum;
+    for (const MatrixProduct& product : pass->products) sum += product.flops();
+    CHECK(sum == pass->flops);
+    CHECK(pass->products.front().together == 4);
+    CHECK(pass->products.back().together == 1);  // the router
+  }
+  CHECK(cost.forward.products.front().rows == 8 * 2 / 4);
+  const Device device = with_kernels(half_device(), kernels_of("{precision: f16}"));
+  const Roofline parts = roofline(model.layers[1], cost.forward, 1, device);
+  CHECK(roofline_time(model.layers[1], cost.forward, 1, device, 1) ==
+        parts.launching + parts.computing + parts.streaming);
+}
+
+TEST_CASE("products of Transformer Engine add gradients to fp32 ones", "[models]") {
+  const auto parameters = [](const std::string& kernels) {
+    const Model model = model_of(
+        "{name: m, source: s, input: [8, 4], layers: [{name: v, kind: dense, units: 16, bias: false}, {name: "
+        "l, "
+        "kind: mean_squared_error}]}");
+    const PassCost cost = layer_costs(model, kernels_of(kernels)).front().backward_weights;
+    return cost.parameters + cost.further_parameters;
+  };
+  CHECK(parameters("{precision: f16}") == 64);
+  CHECK(parameters("{precision: f16, elementwise: fused}") == 4 * 64);
+  CHECK(parameters("{elementwise: fused}") == 64);
 }

@@ -212,3 +212,18 @@ TEST_CASE("the host's times of a derived trace are operators times the time of o
   device.launch_overhead = {};  // a processor
   CHECK(derive(two_layers(), 1, device, perfect(), {}).layers[0].host.forward == 0);
 }
+
+TEST_CASE("Megatron-LM's fused softmax needs a multiple of four matrices of scores", "[models]") {
+  KernelChoice choice;
+  choice.precision = KernelChoice::Precision::f16;
+  choice.attention = KernelChoice::Attention::fused_softmax;
+  const Device device =
+      with_kernels(load_device(std::string(STEPCAST_SOURCE_DIR) + "/models", "a100-40gb"), choice);
+  const Model model = model_of(
+      "{name: g, source: s, transformer_stack: {layers: 1, width: 64, heads: 2, sequence: 16, "
+      "vocabulary: 100}}");
+  CHECK(with_available_softmax(device, model, 2).choice() == choice);
+  const KernelChoice without = with_available_softmax(device, model, 1).choice();
+  CHECK(without.attention == KernelChoice::Attention::eager);
+  CHECK(without.fp32_scores);
+}

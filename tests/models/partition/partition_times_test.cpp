@@ -6,6 +6,7 @@
 #include "models/layer_times/derived_trace.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/loader.hpp"
+#include "models/partition/layer_partition.hpp"
 #include "models/partition/spatial_partition.hpp"
 #include "read_text.hpp"
 
@@ -136,4 +137,14 @@ TEST_CASE("a part of all samples and positions has the interpolated times of its
   CHECK(step(3) == Approx(0.75 * step_time(two).value + 0.25 * step_time(six).value).epsilon(1e-12));
   CHECK(step(1) < step(2));  // outside the captured batches the rule scales the nearest trace
   CHECK(step(8) > step_time(six).value);
+}
+
+TEST_CASE("a vocabulary that devices share is padded to a multiple of 128 a device", "[models]") {
+  const Model model = model_of(
+      "{name: g, source: s, transformer_stack: {layers: 1, width: 64, heads: 4, sequence: 16, "
+      "vocabulary: 1001}}");
+  const Model part = with_padded_vocabulary(model, shard_tensor(model, 4).part);
+  CHECK(part.layers.back().input.back() == 256);
+  CHECK(part.layers[part.layers.size() - 2].output.back() == 256);
+  CHECK(with_padded_vocabulary(model, model).layers.back().input.back() == 1001);
 }

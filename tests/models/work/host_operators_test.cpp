@@ -42,3 +42,30 @@ TEST_CASE("operators of a GPT block, with scale, mask and softmax in one kernel 
   CHECK(of_block(choice).forward == fused.forward + 2);
   CHECK(of_block(choice).backward == fused.backward + 2);
 }
+
+TEST_CASE("softmax in fp32 casts both ways, and a fused update is not counted by tensor", "[models]") {
+  KernelChoice choice;
+  choice.attention = KernelChoice::Attention::eager;
+  const HostOperators half = of_block(choice);
+  choice.fp32_scores = true;
+  choice.update = KernelChoice::Update::fused;
+  CHECK(of_block(choice).forward == half.forward + 2);
+  CHECK(of_block(choice).backward == half.backward + 2);
+  CHECK(of_block(choice).update == 0);
+}
+
+TEST_CASE("Megatron-LM's loss and loop issue more operators than PyTorch's loss", "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [4, 8], layers: [{name: v, kind: dense, units: 16}, "
+      "{name: l, kind: softmax_cross_entropy}]}");
+  const auto loss = [&](KernelChoice::CrossEntropy kind) {
+    KernelChoice choice;
+    choice.cross_entropy = kind;
+    return host_operators(model, layer_costs(model, choice), choice).back();
+  };
+  const HostOperators usual = loss(KernelChoice::CrossEntropy::log_softmax);
+  const HostOperators megatron = loss(KernelChoice::CrossEntropy::vocab_parallel);
+  CHECK(usual.forward == 1);
+  CHECK(megatron.forward == 20 + 24);
+  CHECK(megatron.backward == 8 + 10);
+}

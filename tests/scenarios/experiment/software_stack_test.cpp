@@ -132,3 +132,23 @@ TEST_CASE("an unknown stack is refused", "[scenarios][errors]") {
       with_strategy("kind: synchronous, like: horovd"),
       Catch::Contains("strategy.like: expected a name in strategies/stacks/") && Catch::Contains("horovod"));
 }
+
+TEST_CASE("a stack's kernels replace the usual ones, not those that the scenario gives", "[scenarios]") {
+  const auto kernels = [](const std::string& stack, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> all{"model=gpt2-lm", "trace=derived", "platform=dgx-a100", "workers=8",
+                                 "strategy={kind: synchronous, mesh: {tensor: 2}" + stack + "}"};
+    all.insert(all.end(), more.begin(), more.end());
+    return shipped_experiment("resnet50-ethernet-cpu", all).device.choice();
+  };
+  CHECK(kernels("").attention == KernelChoice::Attention::flash);
+  CHECK(kernels("").cross_entropy == KernelChoice::CrossEntropy::log_softmax);
+  const KernelChoice megatron = kernels(", like: megatron"), core = kernels(", like: megatron-core");
+  CHECK(megatron.attention == KernelChoice::Attention::fused_softmax);
+  CHECK(megatron.cross_entropy == KernelChoice::CrossEntropy::vocab_parallel);
+  CHECK(megatron.precision == KernelChoice::Precision::bf16);
+  CHECK(core.attention == KernelChoice::Attention::flash);
+  CHECK(core.elementwise == KernelChoice::Elementwise::fused);
+  const KernelChoice given = kernels(", like: megatron", {"kernels={precision: f16, attention: eager}"});
+  CHECK(given.attention == KernelChoice::Attention::eager);
+  CHECK(given.cross_entropy == KernelChoice::CrossEntropy::vocab_parallel);
+}

@@ -76,7 +76,9 @@ TEST_CASE("a mesh of data alone is plain data parallelism, and with parameters s
   CHECK(outcome("{kind: synchronous, mesh: {data: 8}" + bucket + "}")[0] ==
         seconds("{kind: synchronous" + bucket + "}"));
   for (const std::string& again : {std::string(), std::string(", recompute: true")}) {
-    CHECK(outcome("{kind: synchronous, shard: parameters" + bucket + again + "}")[0] ==
+    // A mesh computes the blocks again, not the last norm, the vocabulary and the loss.
+    const double head = again.empty() ? 0 : 3 * 0.010;
+    CHECK(outcome("{kind: synchronous, shard: parameters" + bucket + again + "}")[0] + head ==
           seconds("{kind: zero, stage: 3" + bucket + again + "}"));
   }
 }
@@ -274,6 +276,45 @@ TEST_CASE("a mesh that cannot be is refused with place and reason", "[sim][mesh]
           "50: strategy.host_work: not valid with a mesh of devices (mesh, shard)");
   refused("shard: optimizer, schedule: interleaved, chunks: 2",
           "49: strategy.schedule: interleaved needs stages >= 2, got 1");
+}
+
+TEST_CASE("a host that waits at checkpoints hides no time of the layers after the blocks", "[sim][mesh]") {
+  const auto step = [](const std::string& options, double host) {
+    return numbers_from_child(1, [&] {
+      PlannedRun run(1, kBlocks, "{kind: synchronous, mesh: {data: 1}, recompute: true" + options + "}", 2);
+      Workload& workload = run.plan.workloads.front();
+      const int head = kSegmentsPerLayer * run.model.blocks.back().last;
+      workload.host = workload.median;
+      for (std::size_t i = 0; i < workload.host.size(); ++i) {
+        const double factor = static_cast<int>(i) < head ? host : 0;
+        workload.host[i] = {factor * workload.host[i].forward, factor * workload.host[i].backward, 0};
+      }
+      return std::vector<double>{run.last_step()};
+    })[0];
+  };
+  const std::string waits = ", synchronize_checkpoints: true";
+  CHECK(step(waits, 0) == Approx(step("", 0)).epsilon(1e-9));
+  // The last norm, the vocabulary and the loss take 10 ms forward and 20 ms backward each.
+  CHECK(step(waits, 1.5) - step("", 1.5) > 0.9 * 3 * 0.030);
+}
+
+TEST_CASE("Transformer Engine keeps a tensor of 2 bytes for each shape of weight", "[mesh]") {
+  const auto workspace = [](const std::string& precision, bool fused) {
+    PlannedRun run(2, kBlocks, "{kind: synchronous}");
+    Setting setting{run.model, run.device, run.platform, test::first_endpoints(2)};
+    setting.batch_per_worker = YamlValue(run.batch_text, "batch_per_worker");
+    setting.part_trace = [](const PartModel& part) { return PlannedRun::even_trace(*part.model); };
+    setting.memory.framework = MemoryOptions::Framework::pytorch;
+    setting.memory.workspace = Bytes{0};
+    if (fused) setting.memory.elementwise = KernelChoice::Elementwise::fused;
+    const YamlNode text =
+        parse_yaml("{kind: synchronous, mesh: {data: 2}, precision: " + precision + "}", "s.yaml");
+    return synchronous_over_mesh().plan(YamlValue(text, "strategy"), setting).memory.workspace.value;
+  };
+  // qkv, projection, expand, contract and the vocabulary; of four blocks once.
+  const double shapes = 64.0 * (3 * 64 + 64 + 256 + 256 + 100);
+  CHECK(workspace("mixed", true) - workspace("mixed", false) == 2 * shapes);
+  CHECK(workspace("f32", true) == workspace("f32", false));
 }
 
 }  // namespace stepcast::mesh_time_test
