@@ -9,8 +9,8 @@
 
 namespace stepcast {
 
-/// The error of the model where measurements of other points are known (forecast/posterior.hpp): standard
-/// deviations of a logarithm.
+/// The error of the model where measurements of other points are known (forecast/posterior.hpp):
+/// standard deviations of a logarithm.
 struct MeasuredConstants {
   double level = 0;  ///< of an error that all points have in common
   double own = 0;    ///< of an error of one point alone

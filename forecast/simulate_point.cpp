@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "campaigns/checkpoint_interval.hpp"
-#include "forecast/slowest_device.hpp"
 #include "models/cost/cost.hpp"
 #include "models/work/known_sizes.hpp"
 #include "models/work/model_flops.hpp"
 #include "sim/simulation.hpp"
+#include "sim/workers/slowest_device.hpp"
 #include "sim/workers/step_statistics.hpp"
 
 namespace stepcast {
@@ -264,7 +264,7 @@ Simulation simulation_of(const Experiment& experiment) {
   simulation.fidelity = experiment.fidelity;
   simulation.link_sharing = experiment.link_sharing;
   simulation.fold = experiment.fold;
-  simulation.compute_factor = slowest_device_factor(experiment);
+  simulation.compute_factor = slowest_device_factor(experiment.plan, experiment.noise);
   return simulation;
 }
 
@@ -272,7 +272,7 @@ Row simulate_point(const Experiment& experiment, AllReduceChoices* automatic, St
   const Plan& plan = experiment.plan;
   SimulationResult result = simulate(simulation_of(experiment));
   check_steps(plan, result.steps);
-  attribute_to_slowest(slowest_device_factor(experiment), result.steps);
+  attribute_to_slowest(slowest_device_factor(experiment.plan, experiment.noise), result.steps);
   if (automatic != nullptr) *automatic = result.automatic;
 
   Row row;

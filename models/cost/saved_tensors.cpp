@@ -60,6 +60,21 @@ SavedTensors state_space_tensors(const Layer& layer) {
   return {.input = true, .elements = {internal_elements(layer)}, .bytes = {kFp32Bytes * rows(layer)}};
 }
 
+/// True if the backward pass of the kind needs the layer's input and nothing else, in every framework.
+bool saves_input_only(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::convolution:
+    case LayerKind::locally_connected:
+    case LayerKind::dense:
+    case LayerKind::embedding:
+    case LayerKind::silu:
+    case LayerKind::scale:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// True if the backward pass of the kind needs no tensor of the forward pass.
 bool saves_nothing(LayerKind kind) {
   switch (kind) {
@@ -146,18 +161,12 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
   const bool tensorflow = options.framework == MemoryOptions::Framework::tensorflow;
   const bool fused = options.elementwise == KernelChoice::Elementwise::fused;
   if (saves_nothing(layer.kind)) return {};
+  if (saves_input_only(layer.kind)) return {.input = true};
   if (is_loss(layer.kind)) return loss_tensors(layer, options);
   const double out = element_count(layer.output);
   if (layer.kind == LayerKind::gelu) return gelu_tensors(layer, options);
   if (layer.kind == LayerKind::dropout) return {.bytes = {kMask * out}};
   switch (layer.kind) {
-    case LayerKind::convolution:
-    case LayerKind::locally_connected:
-    case LayerKind::dense:
-    case LayerKind::embedding:
-    case LayerKind::silu:
-    case LayerKind::scale:
-      return {.input = true};
     case LayerKind::swiglu:  // the product saves half of the input and the output of silu
       return fused ? SavedTensors{.input = true} : SavedTensors{.input = true, .elements = {out}};
     case LayerKind::batch_norm:

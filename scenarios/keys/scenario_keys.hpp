@@ -52,7 +52,6 @@ const Keys& learning_schedule_keys();
 const Keys& stack_keys();
 const Keys& stack_value_keys();
 
-
 /// Keys of `strategy`, by its kind.
 const std::vector<KindKeys>& keys_by_strategy();
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -202,6 +203,31 @@ TEST_CASE("a network of unknown sizes has no memory, and neither fits nor does n
   CHECK(known("2") == 3);
   CHECK(known("1") == 0);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("GPUs without noise wait for the slowest of equal devices, and asynchronous ones do not",
+          "[forecast]") {
+  const auto of = [](const std::string& column, const std::string& strategy, const std::string& more) {
+    return number_from_child([&] {
+      const Scenario scenario = scenario_of(
+          "name: t\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nworkers: 8\nbatch_per_worker: 64\n"
+          "strategy: " +
+          strategy + "\n" + more);
+      Library library;
+      return *simulate_point(build_experiment(scenario.document, {}, library)).number(column);
+    });
+  };
+  const std::string none = "noise: {device_spread: 0}\n", usual = "noise: {device_spread: 0.015}\n";
+  const std::string synchronous = "{kind: synchronous}";
+  const double compute = of("compute_seconds", synchronous, none);
+  CHECK(of("waiting_seconds", synchronous, none) == Approx(0).margin(1e-12));
+  CHECK(of("compute_seconds", synchronous, "") == Approx(compute));
+  CHECK(of("step_seconds", synchronous, "") == of("step_seconds", synchronous, usual));
+  // 1.424 is the expected maximum of eight standard normal variables (H. L. Harter, Biometrika 48, 1961).
+  CHECK(of("waiting_seconds", synchronous, "") ==
+        Approx(compute * (std::exp(0.015 * 1.424) - 1)).epsilon(0.01));
+  const std::string servers = "{kind: parameter_server}";
+  CHECK(of("step_seconds", servers, usual) == of("step_seconds", servers, none));
 }
 
 TEST_CASE("a language model has tokens, work and its share of the peak for each device", "[commands]") {
