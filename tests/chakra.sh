@@ -73,7 +73,7 @@ seconds_of() {
   local folder=$1
   shift
   "$stepcast" import "$folder" -o "$folder.yaml" >"$folder.txt"
-  "$stepcast" run "$folder.yaml" --set platform=fast.yaml --results-only -q -o replayed "$@"
+  "$stepcast" run "$folder.yaml" --set platform=fast.yaml --set noise.device_spread=0 --results-only -q -o replayed "$@"
   awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "step_seconds") column = i } NR == 2 { print $column }' replayed/results.csv
 }
 about() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0.999 * b && a < 1.001 * b) }' || { echo "$1 s, expected $2 s"; return 1; }; }

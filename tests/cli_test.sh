@@ -401,7 +401,7 @@ for file in results.csv results.jsonl manifest.json timeline.json.gz; do
   [ -s "full/$file" ] || fail "no full/$file"
 done
 run_with 0 run tiny.yaml --set uncertainty=default --results-only -o uncertain
-head -n 1 uncertain/results.csv | grep -q step_seconds_low.*unmodelled_seconds || fail "no intervals by default"
+head -n 1 uncertain/results.csv | grep -q step_seconds_low.*samples_per_second_low || fail "no intervals by default"
 head -n 1 full/results.csv | grep -q 'step_seconds_low\|unmodelled_seconds' && fail "intervals with uncertainty: none"
 [ "$(wc -l <full/results.csv)" -eq 3 ] || fail "results.csv has not a header and two points"
 tr -d '\n ' <full/manifest.json | grep -qF '"run","tiny.yaml","-j","2","-o","full","--timeline","workers=2"' ||

@@ -20,6 +20,7 @@ batch_per_worker: 32
 strategy: {kind: synchronous, bucket: 25 MiB, overlap: true}
 simulation: {steps: 4}
 uncertainty: none
+noise: {device_spread: 0}
 set: {platform.nodes: 2}
 sweep: {workers: [16]}
 END

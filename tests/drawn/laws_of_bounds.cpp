@@ -147,8 +147,10 @@ std::optional<Parts> parts_of(const Simulation& simulation) {
     AddingWorker worker(plan, role);
     Program program = role.program(worker);
     program.start();
-    if (role.training) parts.most_compute = std::max(parts.most_compute, worker.compute);
-    parts.all += worker.compute + worker.other + messages_seconds(simulation, topology, role, worker);
+    const double compute = simulation.compute_factor * worker.compute;  // that of the slowest device
+    if (role.training) parts.most_compute = std::max(parts.most_compute, compute);
+    parts.all += compute + simulation.compute_factor * worker.other +
+                 messages_seconds(simulation, topology, role, worker);
     for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = std::max(calls[i], worker.collectives[i]);
   }
   parts.all *= plan.compute_slowdown * plan.message_slowdown * plan.load_slowdown;
