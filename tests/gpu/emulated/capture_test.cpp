@@ -113,8 +113,8 @@ void check_trace(const Trace& trace, const Model& model) {
 }  // namespace
 
 TEST_CASE("whole steps of all kinds of layers can be captured, also as CUDA graphs", "[pretended][long]") {
-  const std::vector<std::string> texts{kImages,   kMesh,  pools("[3, 24, 28]"), kSequences, kStack,
-                                       kResidual, kTokenNetwork};
+  const std::vector<std::string> texts{kImages, kMesh,     pools("[3, 24, 28]"), kSequences,
+                                       kStack,  kResidual, kTokenNetwork};
   const auto number = GENERATE(range<std::size_t>(0, 7));
   const auto precision = number % 2 == 0 ? GpuPrecision::f32 : GpuPrecision::bf16;
   const Model model = model_of(texts.at(number));
