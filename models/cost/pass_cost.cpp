@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/cost/cost.hpp"
+
 namespace stepcast {
 
 Bytes PassCost::bytes(std::int64_t batch, Bytes element) const {
