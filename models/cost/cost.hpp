@@ -13,11 +13,6 @@ namespace stepcast {
 /// @param choice  the kernels that are counted for the rule of KernelShares
 std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choice = {});
 
-/// Arrays of the parameters' size, with 4 bytes per element, that the chosen optimizer's step reads and
-/// writes. In half precision it also writes the half-precision copy of the weights, unless autocast makes
-/// that copy.
-double update_arrays(const KernelChoice& choice);
-
 /// Work of the forward pass of one sample.
 Flops forward_flops(const Model& model);
 /// Work of the forward and both backward passes of one sample. It is a little less than three times the

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "models/cost/cost.hpp"
-
 namespace stepcast {
 
 Bytes PassCost::bytes(std::int64_t batch, Bytes element) const {

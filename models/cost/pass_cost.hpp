@@ -86,6 +86,11 @@ double internal_elements(const Layer& layer);
 /// as the transformers library does.
 KernelChoice::Attention attention_kernels(const Layer& attention, const KernelChoice& choice);
 
+/// Arrays of the parameters' size, with 4 bytes per element, that the chosen optimizer's step reads and
+/// writes. In half precision it also writes the half-precision copy of the weights, unless autocast makes
+/// that copy.
+double update_arrays(const KernelChoice& choice);
+
 /// True if a layer computes in half precision under PyTorch's autocast, and casts an input of fp32 to it.
 bool computes_in_half(LayerKind kind);
 
