@@ -82,7 +82,12 @@ stage() {
 # On TERM, INT and at the end: what is there is packed.
 running=
 trap 'pack' EXIT
-trap '[[ -z $running ]] || kill "$running" 2>/dev/null; pack; exit 143' TERM INT
+stop() {
+  [[ -z $running ]] || kill "$running" 2>/dev/null
+  pack
+  exit 143
+}
+trap stop TERM INT  # a function: bash has failed to parse commands here when the signal came amid a $(...)
 
 # Builds unless a program was named or carried. Without a program nothing else can run, so a failed build ends the script.
 build() {
