@@ -85,16 +85,12 @@ bool is_given(const Scenario& scenario, const std::string& key) {
          });
 }
 
-bool is_half(KernelChoice::Precision precision) {
-  return precision != KernelChoice::Precision::f32 && precision != KernelChoice::Precision::tf32;
-}
-
 /// True if the input of this kind matters to a scenario whose layer times are derived.
 bool matters_to_derived_times(const Scenario& scenario, const Experiment& largest, const std::string& kind) {
   const YamlNode* trace = find_path(scenario.document, "trace");
   if (trace == nullptr || trace->text != "derived" || is_given(scenario, "strategy.compute_factor"))
     return false;
-  return kind == kKernels || is_half(largest.device.choice().precision) == (kind == kHalf);
+  return kind == kKernels || largest.device.choice().half() == (kind == kHalf);
 }
 
 /// True if the input of this kind matters to the scenario.
@@ -109,7 +105,7 @@ bool matters(const Scenario& scenario, const Experiment& largest, const std::str
   if (kind == kHost)
     return is_given(scenario, "strategy.host_work") || largest.device.host_operation.value > 0;
   if (kind == kDevices)
-    return !is_given(scenario, "noise") && !largest.plan.asynchronous && !largest.device.is_processor();
+    return !is_given(scenario, "noise") && largest.noise.device_spread > 0 && !largest.plan.asynchronous;
   if (kind != kSpread) return true;
   const bool swept = std::ranges::any_of(scenario.sweep_keys, [](const std::string& key) {
     return key == "noise" || key.starts_with("noise.");

@@ -270,9 +270,10 @@ Simulation simulation_of(const Experiment& experiment) {
 
 Row simulate_point(const Experiment& experiment, AllReduceChoices* automatic, StepStatistic statistic) {
   const Plan& plan = experiment.plan;
-  SimulationResult result = simulate(simulation_of(experiment));
+  const Simulation simulation = simulation_of(experiment);
+  SimulationResult result = simulate(simulation);
   check_steps(plan, result.steps);
-  attribute_to_slowest(slowest_device_factor(experiment.plan, experiment.noise), result.steps);
+  attribute_to_slowest(simulation.compute_factor, result.steps);
   if (automatic != nullptr) *automatic = result.automatic;
 
   Row row;

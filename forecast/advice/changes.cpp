@@ -37,7 +37,7 @@ constexpr std::array kKeyChanges{
     KeyChange{"placement", "packed", StepPart::communication, 0.7},
     KeyChange{"strategy.shard_within", "node", StepPart::communication, 0.65},
     KeyChange{"strategy.micro_batches", "x2", StepPart::communication, 0.6},
-    KeyChange{"strategy.schedule", "one_forward_one_backward", StepPart::communication, 0.3},
+    KeyChange{"strategy.schedule", "1f1b", StepPart::communication, 0.3},
     KeyChange{"strategy.period", "x2", StepPart::communication, 0.5, kRarer},
     KeyChange{"strategy.mini_batches", "x2", StepPart::communication, 0.5, kRarer},
     KeyChange{"strategy.n_push", "x2", StepPart::communication, 0.4, kOlder},
@@ -228,11 +228,7 @@ class Changes {
     if (std::ranges::none_of(change.values, taken)) all.push_back(std::move(change));
   }
 
-  bool uses_network() const {
-    const auto node = [&](int endpoint) { return experiment_.platform.node_of(endpoint); };
-    const auto& used = experiment_.plan.endpoints;
-    return std::ranges::any_of(used, [&](int one) { return node(one) != node(*used.begin()); });
-  }
+  bool uses_network() const { return nodes_in_use(experiment_) > 1; }
 
   bool is_derived() const { return experiment_.plan.trace_kind.starts_with("derived"); }
 

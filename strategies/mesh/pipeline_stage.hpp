@@ -44,8 +44,8 @@ struct PipelineStage {
   bool sum_every_micro_batch = false;  ///< gradients are scattered after every micro-batch (ZeRO 2 and 3)
   bool reshard = true;                 ///< parameters are gathered for every pass; false: once a step
   bool recompute_last = true;  ///< the last micro-batch, too, is computed again before its backward pass
-  bool synchronizes_units =
-      false;  ///< the host waits for the device before each unit, and after exchanges in it
+  /// The host waits for the device before each unit, and after exchanges in it.
+  bool synchronizes_units = false;
   bool reads_gradients = false;  ///< before the update, as loss scaling does: the host waits for them
   int prefetch = 1;
   Seconds step_overhead, exchange_overhead;
@@ -60,8 +60,7 @@ int chunk_of_tag(MessageTag tag);
 ///   1. receives the activations of the layers before (forward) or the error signals of the layers after
 ///      (backward); the first stage loads input
 ///   2. computes the pass, unit by unit; backward with `recompute`: each after the forward pass of its
-///   blocks.
-///      The parameters of a unit arrive while the unit before it computes
+///      blocks. The parameters of a unit arrive while the unit before it computes
 ///   3. sends activations to the next stage, or error signals to the previous one. The host waits for the
 ///      device before it issues the next pass (Megatron-LM: torch.cuda.synchronize after batch_isend_irecv)
 ///

@@ -98,6 +98,24 @@ TEST_CASE("where communication is nothing, nothing is simulated and the answer s
         "Nothing that a scenario can change would save 1 % of the step at workers=1.");
 }
 
+TEST_CASE("the schedule 1f1b is a change of a pipeline whose stages work one after the other", "[forecast]") {
+  const Scenario scenario = scenario_of(
+      "name: p\nmodel: gpt2-small\ntrace: derived\nplatform: dgx-a100\nbatch_per_worker: 8\n"
+      "strategy: {kind: pipeline, stages: 4, micro_batches: 8, schedule: naive}\nsweep: {workers: [4]}\n");
+  Library library;
+  auto values = scenario.points.front().values;
+  const Experiment experiment = build_experiment(scenario.document, values, library);
+  const Row naive = simulate_point(experiment);
+  const auto changes = possible_changes(scenario.document, experiment, naive, {}, 0.01);
+  const auto found = std::ranges::find_if(
+      changes, [](const Change& one) { return one.values.front().path == "strategy.schedule"; });
+  REQUIRE(found != changes.end());
+  CHECK(to_string(*found) == "strategy.schedule: 1f1b in place of naive");
+  values.insert(values.end(), found->values.begin(), found->values.end());
+  const Row better = simulate_point(build_experiment(scenario.document, values, library));
+  CHECK(better.number("step_seconds") < naive.number("step_seconds"));
+}
+
 TEST_CASE("hardware is what is sold next: NICs of a rate of Ethernet, and the next device of the maker",
           "[forecast]") {
   const Scenario scenario = scenario_of(
