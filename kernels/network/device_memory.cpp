@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace stepcast {
 
@@ -25,6 +26,19 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& siz
   std::vector<std::int64_t> strides(size.size(), 1);
   for (std::size_t i = size.size(); i-- > 1;) strides[i - 1] = strides[i] * size[i];
   return strides;
+}
+
+BoxMove into_whole(const std::vector<std::int64_t>& whole, const std::vector<std::int64_t>& first,
+                   const std::vector<std::int64_t>& size) {
+  BoxMove box{size, row_major_strides(size), row_major_strides(whole)};
+  for (std::size_t i = 0; i < first.size(); ++i) box.to_offset += first[i] * box.to_stride[i];
+  return box;
+}
+
+BoxMove reversed(BoxMove box) {
+  std::swap(box.from_stride, box.to_stride);
+  std::swap(box.from_offset, box.to_offset);
+  return box;
 }
 
 void move_on_host(const BoxMove& box, const float* from, float* to) {

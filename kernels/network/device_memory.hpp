@@ -52,6 +52,13 @@ struct BoxMove {
 /// Strides of a row-major box.
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& size);
 
+/// From a packed box to its place in a row-major whole. @param first  index of the box's first element
+BoxMove into_whole(const std::vector<std::int64_t>& whole, const std::vector<std::int64_t>& first,
+                   const std::vector<std::int64_t>& size);
+
+/// The same elements from the target to the source.
+BoxMove reversed(BoxMove box);
+
 /// Copies a box of elements in the host's memory.
 void move_on_host(const BoxMove& box, const float* from, float* to);
 

@@ -18,24 +18,17 @@ GatheredMaps::GatheredMaps(Network& network, const GatheredInput& input, int pla
       scratch_(backend_.allocate(elements_)) {}
 
 BoxMove GatheredMaps::scatter(int place) const {
-  const std::vector<Rows>& part = input_.parts[static_cast<std::size_t>(place)];
-  BoxMove box{{samples_}, {}, {}};
-  Shape whole{samples_};
+  Shape whole{samples_}, first{0}, size{samples_};
   whole.insert(whole.end(), input_.map.begin(), input_.map.end());
-  box.to_stride = row_major_strides(whole);
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    box.size.push_back(part[i].size());
-    box.to_offset += part[i].first * box.to_stride[i + 1];
+  for (const Rows& rows : input_.parts[static_cast<std::size_t>(place)]) {
+    first.push_back(rows.first);
+    size.push_back(rows.size());
   }
-  box.from_stride = row_major_strides(box.size);
-  return box;
+  return into_whole(whole, first, size);
 }
 
 BoxMove GatheredMaps::gather(int place) const {
-  BoxMove box = scatter(place);
-  std::swap(box.from_stride, box.to_stride);
-  std::swap(box.from_offset, box.to_offset);
-  return box;
+  return reversed(scatter(place));
 }
 
 float* GatheredMaps::block(int place) const {

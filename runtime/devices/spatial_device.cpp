@@ -110,24 +110,18 @@ SpatialToBatchResharding::SpatialToBatchResharding(Network& network, const Model
 
 BoxMove SpatialToBatchResharding::scatter(int device) const {
   const std::vector<int> place = grid_place(partition_.parts, device);
-  BoxMove box{{samples_, map_.front()}, {}, {}};
-  Shape whole{samples_};
+  Shape whole{samples_}, first{0, 0}, size{samples_, map_.front()};
   whole.insert(whole.end(), map_.begin(), map_.end());
-  box.to_stride = row_major_strides(whole);
   for (std::size_t i = 0; i < partition_.parts.size(); ++i) {
     const Rows rows = part_of(map_[i + 1], partition_.parts[i], place[i]);
-    box.size.push_back(rows.size());
-    box.to_offset += rows.first * box.to_stride[i + 2];
+    first.push_back(rows.first);
+    size.push_back(rows.size());
   }
-  box.from_stride = row_major_strides(box.size);
-  return box;
+  return into_whole(whole, first, size);
 }
 
 BoxMove SpatialToBatchResharding::gather(int device) const {
-  BoxMove box = scatter(device);
-  std::swap(box.from_stride, box.to_stride);
-  std::swap(box.from_offset, box.to_offset);
-  return box;
+  return reversed(scatter(device));
 }
 
 float* SpatialToBatchResharding::block(float* memory, int from, int to) const {
