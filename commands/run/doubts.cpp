@@ -10,13 +10,14 @@ namespace stepcast {
 namespace {
 
 /// What the assumptions about keys that begin so are about.
-constexpr std::array<std::pair<const char*, const char*>, 16> kSubjects{{
+constexpr std::array<std::pair<const char*, const char*>, 18> kSubjects{{
     {"discrepancy of the model", "the model itself"},
     {"factors.between_servers_bandwidth", "network"},
     {"factors.inside_server_bandwidth", "links inside servers"},
     {"factors.message_overhead", "overhead of messages"},
     {"factors.compute_slowdown", "computation beside communication"},
     {"factors.kernel_start", "layer times"},
+    {"factors.layer_times", "layer times"},
     {"factors.host_work", "host"},
     {"strategy.compute_factor", "layer times"},
     {"strategy.compute_slowdown", "computation beside communication"},
@@ -26,6 +27,7 @@ constexpr std::array<std::pair<const char*, const char*>, 16> kSubjects{{
     {"platform.messages", "overhead of messages"},
     {"platform.network", "network"},
     {"platform.node", "links inside servers"},
+    {"noise.device_spread", "spread of devices"},
     {"noise", "spread of steps"},
 }};
 

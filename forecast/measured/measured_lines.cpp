@@ -21,20 +21,29 @@ struct Doubt {
   const char* question;
 };
 
-constexpr std::array<Doubt, 8> kDoubts{{
-    {"network.bandwidth", RangeEnd::low,
-     "the network is slower than its NICs: is GPUDirect on, and are all NICs in use?"},
-    {"link.bandwidth", RangeEnd::low,
-     "links inside a server are slow: do messages between devices pass through host memory?"},
-    {"messages.between_nodes", RangeEnd::high,
-     "messages between servers start late: does RDMA work, or are these sockets?"},
+constexpr const char* kSlowNetwork =
+    "the network is slower than its NICs: is GPUDirect on, and are all NICs in use?";
+constexpr const char* kSlowLinks =
+    "links inside a server are slow: do messages between devices pass through host memory?";
+constexpr const char* kLateMessages =
+    "messages between servers start late: does RDMA work, or are these sockets?";
+
+constexpr std::array<Doubt, 13> kDoubts{{
+    {"network.bandwidth", RangeEnd::low, kSlowNetwork},
+    {"factors.between_servers_bandwidth", RangeEnd::low, kSlowNetwork},
+    {"link.bandwidth", RangeEnd::low, kSlowLinks},
+    {"factors.inside_server_bandwidth", RangeEnd::low, kSlowLinks},
+    {"messages.between_nodes", RangeEnd::high, kLateMessages},
+    {"network.latency", RangeEnd::high, kLateMessages},
+    {"factors.message_overhead", RangeEnd::high, kLateMessages},
     {"messages.inside_node", RangeEnd::high,
      "messages inside a server start late: does peer-to-peer access work?"},
-    {"network.latency", RangeEnd::high,
-     "messages between servers start late: does RDMA work, or are these sockets?"},
     {"compute_slowdown", RangeEnd::high,
      "communication takes more of the computation beside it than assumed"},
+    {"factors.layer_times", RangeEnd::high,
+     "layers are slower than estimated: are the kernels those that the scenario names?"},
     {"noise.sigma", RangeEnd::high, "steps vary more than assumed: does something else run on the devices?"},
+    {"noise.device_spread", RangeEnd::high, "some devices are slow: do their clocks or temperatures differ?"},
     {"host", RangeEnd::high, "the host is slow: does Python or the data loader share its cores?"},
 }};
 
