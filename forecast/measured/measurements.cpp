@@ -150,8 +150,11 @@ std::vector<Measurement> read_measurements(const RunFile& runs, const Scenario& 
   }
   all = without_repeats(all);
   if (all.empty())
-    throw InputError(fmt::format(
-        "{}: expected a column with numbers such as step_seconds or samples_per_second", file.string()));
+    throw InputError(
+        fmt::format("{}: expected a CSV file with numbers in a column such as step_seconds or "
+                    "samples_per_second, or the log of a trainer "
+                    "that `compare` reads",
+                    file.string()));
   return all;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
+#include "forecast/measured/measured_lines.hpp"
 #include "forecast/posterior.hpp"
 #include "forecast/summary.hpp"
 #include "report/statistics/statistics.hpp"
@@ -111,6 +112,27 @@ TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]")
   CHECK(repeats[1].spread == 0);
   write_atomically(file, "workers,point\n2,a\n");
   CHECK_THROWS_AS(read_measurements({"", file.string()}, scenario_of(kRing)), InputError);
+}
+
+TEST_CASE("a default range whose draws lie at an end is asked about in words", "[forecast]") {
+  Scenario scenario = scenario_of(kRing);
+  Assumption nic;
+  nic.key = "factors.between_servers_bandwidth";
+  nic.low = 0.5;
+  nic.high = 1;
+  scenario.assumptions = {nic};
+  Measurement one;
+  one.point = scenario.points.front().values;
+  one.column = "step_seconds";
+  one.value = 1;
+  scenario.measurements = {one};
+  Simulations all;
+  all.effective_draws = 4;
+  all.inputs = {{0.01}, {0.02}, {0.03}, {0.04}};
+  Row row;
+  row.set("step_seconds", 1.0);
+  all.rows.assign(4, std::vector<Row>(scenario.points.size(), row));
+  CHECK(measured_lines(scenario, all).back().find("is GPUDirect on") != std::string::npos);
 }
 
 TEST_CASE("the error of a measured point is carried over to larger ones", "[forecast]") {
