@@ -138,6 +138,37 @@ void check_column(const Scenario& scenario, const Measurement& measured) {
                                place_of(scenario, measured.point), measured.column));
 }
 
+/// The value of a key at a point, as text; empty where the point does not set it.
+std::string value_at(const std::vector<Assignment>& values, const std::string& key) {
+  const auto found = std::ranges::find(values, key, &Assignment::path);
+  return found == values.end() ? "" : point_name({*found});
+}
+
+/// Adds the values of swept keys that all points have in common, and refuses a point for which the sweep
+/// leaves open what the other keys were.
+void complete_point(const Scenario& scenario, Measurement& measured) {
+  std::vector<std::string> open;
+  for (const std::string& key : scenario.sweep_keys) {
+    if (!value_at(measured.point, key).empty()) continue;
+    const std::vector<Assignment>& first = scenario.points.front().values;
+    const std::string common = value_at(first, key);
+    const bool differs = std::ranges::any_of(
+        scenario.points, [&](const Point& point) { return value_at(point.values, key) != common; });
+    if (differs) open.push_back(key);
+    if (!differs && !common.empty())
+      measured.point.push_back(*std::ranges::find(first, key, &Assignment::path));
+  }
+  const auto agrees = [&](const Point& point) { return sets_all(point, measured.point); };
+  const auto matches = std::ranges::count_if(scenario.points, agrees);
+  const bool exact = std::ranges::any_of(scenario.points, [&](const Point& point) {
+    return agrees(point) && point.values.size() == measured.point.size();
+  });
+  if (open.empty() || exact || matches == 1) return;
+  throw InputError(fmt::format("{}: measured: {}: expected a value of {} too, which the sweep varies",
+                               place_of(scenario, measured.point), point_name(measured.point),
+                               fmt::join(open, ", ")));
+}
+
 }  // namespace
 
 std::vector<Measurement> read_measurements(const RunFile& runs, const Scenario& scenario) {
@@ -159,8 +190,11 @@ std::vector<Measurement> read_measurements(const RunFile& runs, const Scenario& 
 }
 
 Scenario with_measured_points(Scenario scenario) {
-  for (const Measurement& one : scenario.measurements) {
+  for (Measurement& one : scenario.measurements) {
     check_column(scenario, one);
+    complete_point(scenario, one);
+  }
+  for (const Measurement& one : scenario.measurements) {
     if (!matching_point(scenario, one.point)) scenario.points.push_back({point_name(one.point), one.point});
   }
   if (scenario.calibrations.empty() && !sets_compute_factor(scenario)) feed_in_smallest(scenario);

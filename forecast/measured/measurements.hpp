@@ -15,10 +15,12 @@ namespace stepcast {
 /// @throws InputError for a file without such columns, or a value of 0 or less
 std::vector<Measurement> read_measurements(const RunFile& runs, const Scenario& scenario);
 
-/// The scenario with points for all of its measurements. Without `calibrate` and with no value for
+/// The scenario with points for all of its measurements. A value that all points of the sweep have in common
+/// is a measurement's too. Without `calibrate` and with no value for
 /// strategy.compute_factor, the measurement on the fewest devices that follows from the time of a step is fed
 /// in as that factor.
-/// @throws InputError for a column that is not computed from one point alone
+/// @throws InputError for a column that is not computed from one point alone, and for a point without a value
+///         of a key that the sweep varies
 Scenario with_measured_points(Scenario scenario);
 
 }  // namespace stepcast

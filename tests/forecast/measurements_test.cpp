@@ -88,6 +88,23 @@ TEST_CASE("a measured point is added to the sweep, and the smallest step is fed 
                     Catch::Matchers::Contains("measured: expected a column of one point alone, got speedup"));
 }
 
+TEST_CASE("a measured point has what the whole sweep has, and must say what the sweep varies", "[forecast]") {
+  const auto with = [](const std::string& point) {
+    return with_measured_points(
+        scenario_of(kRing + "measured: [{point: " + point + ", column: step_seconds, value: 1}]\n",
+                    {"sweep={workers: [2, 4], global_batch: [64], strategy.bucket: [1 MB, 2 MB]}"}));
+  };
+  const Scenario added = with("{workers: 8, strategy.bucket: 1 MB}");
+  REQUIRE(added.points.size() == 5);
+  CHECK(point_name(added.calibrations.front().point) == "workers=8, strategy.bucket=1 MB, global_batch=64");
+  CHECK(with("{workers: 2, strategy.bucket: 1 MB}").points.size() == 4);
+  CHECK_THROWS_WITH(
+      with("{workers: 2}"),
+      Catch::Matchers::Contains(
+          "measured: workers=2, global_batch=64: expected a value of strategy.bucket too, which "
+          "the sweep varies"));
+}
+
 TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]") {
   const TemporaryFolder folder;
   const auto file = folder.path() / "runs.csv";
