@@ -123,10 +123,11 @@ class Forecaster {
     calibrate_new_draws();
     std::vector<std::size_t> chosen(draws);
     std::iota(chosen.begin(), chosen.end(), std::size_t{0});
-    if (!scenario_.measurements.empty()) chosen = learned(draws);
+    const bool learns = !scenario_.measurements.empty() || options_.log_likelihood;
+    if (learns && draws > 1) chosen = learned(draws);
     first_draw_ = chosen.front();
     simulate_jobs(jobs_of(scenario_, options_, chosen));
-    if (!scenario_.measurements.empty()) keep(chosen);
+    if (learns) keep(chosen);
     journal_.flush();
     drop_failed_points();
     return std::move(all_);
@@ -135,14 +136,22 @@ class Forecaster {
  private:
   /// The draws that the measurements leave. The first of them is their mean.
   std::vector<std::size_t> learned(std::size_t draws) {
-    if (draws == 1) return {0};
     Library own;  // for the experiments of measured points where nothing may be simulated
     Library& library = library_ != nullptr ? *library_ : own;
     const ErrorModel model = error_model(scenario_, library, options_.discrepancy);
     std::vector<std::vector<double>> cubes;
     for (std::size_t draw = draws; draw < 2 * draws; ++draw)
       cubes.push_back(low_discrepancy(draw, scenario_.assumptions.size()));
-    return learned_draws(scenario_, model, cubes, all_, [this] { simulate_measured(); });
+    return learned_draws(scenario_, model, cubes, all_,
+                         {.simulate = [this] { simulate_measured(); },
+                          .others = [&](std::size_t draw) { return log_likelihood(draw, library); }});
+  }
+
+  double log_likelihood(std::size_t draw, Library& library) const {
+    if (!options_.log_likelihood) return 0;
+    const std::vector<Assignment>& first = scenario_.points[options_.points.front()].values;
+    const auto values = values_of(scenario_, first, all_.inputs[draw], all_.calibrated[draw]);
+    return options_.log_likelihood(build_experiment(scenario_.document, values, library));
   }
 
   /// Simulates the measured points in the draws that are new.

@@ -51,6 +51,9 @@ struct ForecastOptions {
   /// Called with each point's row of the first draw as soon as the row is known. An exception ends the
   /// forecast.
   std::function<void(std::size_t point, const Row& row)> inspect = {};
+  /// Logarithm of the likelihood of what was measured besides the scenario's measurements, by the experiment
+  /// of the first point in a draw; empty if nothing was.
+  std::function<double(const Experiment&)> log_likelihood = {};
 };
 
 /// The number of draws of a scenario's assumptions: `asked`, or if that is 0 as many as its intervals and the

@@ -246,10 +246,10 @@ namespace {
 
 /// Of the draws from `first` on.
 std::vector<double> log_likelihoods(const Scenario& scenario, const ErrorModel& model, const Simulations& all,
-                                    std::size_t first) {
+                                    std::size_t first, const DrawFunctions& of_draws) {
   std::vector<double> logs;
   for (std::size_t draw = first; draw < all.inputs.size(); ++draw)
-    logs.push_back(log_likelihood(model, residuals(scenario, all.rows[draw])));
+    logs.push_back(log_likelihood(model, residuals(scenario, all.rows[draw])) + of_draws.others(draw));
   return logs;
 }
 
@@ -267,23 +267,23 @@ std::vector<double> weighted_mean(const Simulations& all, std::size_t first,
 
 std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorModel& model,
                                        const std::vector<std::vector<double>>& cubes, Simulations& all,
-                                       const std::function<void()>& simulate) {
+                                       const DrawFunctions& of_draws) {
   const std::size_t draws = all.inputs.size();
-  simulate();
-  auto logs = log_likelihoods(scenario, model, all, 0);
+  of_draws.simulate();
+  auto logs = log_likelihoods(scenario, model, all, 0, of_draws);
   all.second_round = effective_draws(weights_of(logs)) < static_cast<double>(draws) / 2;
   const std::size_t first = all.second_round ? draws : 0;
   if (all.second_round) {
     const Proposal proposal = proposal_around(all.inputs, logs);
     for (const auto& cube : cubes) all.inputs.push_back(proposed(proposal, cube));
-    simulate();
-    logs = log_likelihoods(scenario, model, all, first);
+    of_draws.simulate();
+    logs = log_likelihoods(scenario, model, all, first, of_draws);
     for (std::size_t i = 0; i < logs.size(); ++i) logs[i] -= log_density(proposal, all.inputs[first + i]);
   }
   const auto weights = weights_of(logs);
   all.effective_draws = effective_draws(weights);
   all.inputs.push_back(weighted_mean(all, first, weights));
-  simulate();
+  of_draws.simulate();
   std::vector<std::size_t> chosen{all.inputs.size() - 1};
   for (const std::size_t one : resampled(weights, draws - 1)) chosen.push_back(first + one);
   return chosen;

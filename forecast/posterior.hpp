@@ -63,13 +63,18 @@ Proposal proposal_around(const std::vector<std::vector<double>>& inputs, const s
 std::vector<double> proposed(const Proposal& proposal, const std::vector<double>& cube);
 double log_density(const Proposal& proposal, const std::vector<double>& inputs);
 
+/// What learned_draws needs of the forecast that it is a part of.
+struct DrawFunctions {
+  std::function<void()> simulate;             ///< simulates the measured points in all draws that are new
+  std::function<double(std::size_t)> others;  ///< log-likelihood of other measurements in a draw
+};
+
 /// The draws that the measurements leave: first their mean, then each as often as its weight says. If fewer
 /// than half of the first draws count, those of a second round are taken. Adds draws to Simulations::inputs.
-/// @param cubes     points of the unit cube for a second round
-/// @param simulate  simulates the measured points in all draws that are new
+/// @param cubes  points of the unit cube for a second round
 std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorModel& model,
                                        const std::vector<std::vector<double>>& cubes, Simulations& all,
-                                       const std::function<void()>& simulate);
+                                       const DrawFunctions& of_draws);
 
 /// Changes Simulations::log_errors to samples of the posterior, and sets `shifts`. Each sample is moved by
 /// the gain times what it misses the measurements by (Matheron's rule), so ratios of points stay consistent.

@@ -106,7 +106,7 @@ inner_order sim '. simgrid' engine network patterns fidelity collectives workers
 inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
 inner_order runtime 'memory rendezvous transport' 'collectives host_noise p2p ranks' 'devices scenario_points' runs learning
 inner_order validate 'capture compare launch measure' cpu_rank
-inner_order commands . 'capture collectives completion import init learn run schema' search validate compare export
+inner_order commands . 'capture collectives completion import init learn schema' run search validate compare export
 inner_order gpu 'capture check nccl' ranks commands .
 
 # No circle among modules (a header with its source), so that each can be read, tested and replaced alone.

@@ -14,10 +14,11 @@ namespace stepcast {
 namespace {
 
 struct CollectivesOptions {
-  std::string platform, collective, nccl, measured, output;
+  std::string platform, nccl, measured, output;
   std::string min_bytes = "8", max_bytes = "8G";
   std::vector<std::string> set;
-  int gpus = 0, per_node = 0, factor = 2;
+  AskedCollective asked;
+  int factor = 2;
   bool tables = false;
 };
 
@@ -55,56 +56,19 @@ std::vector<Assignment> assignments(const CollectivesOptions& options) {
   return values;
 }
 
-NcclOperation operation_of(const CollectivesOptions& options, const NcclTests& measured) {
-  const std::string name = !options.measured.empty()
-                               ? collective_of(measured, options.collective, options.measured)
-                           : options.collective.empty() ? "all_reduce"
-                                                        : options.collective;
+/// The collective of the measured table, or without a table the one that the options ask for.
+MeasuredCollective measured_collective(const CollectivesOptions& options, const Platform& platform) {
+  if (!options.measured.empty())
+    return measured_collective(read_nccl_tests(read_file(options.measured), options.measured),
+                               options.measured, options.asked);
   const auto& names = nccl_operation_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end())
-    throw InputError(fmt::format("{}: a table of {}_perf; expected one of: {}", options.measured, name,
-                                 fmt::join(names, ", ")));
-  return static_cast<NcclOperation>(found - names.begin());
-}
-
-/// The ranks that the option gives, else those of the measured table: its list of ranks, or busbw / algbw.
-int ranks_of(const CollectivesOptions& options, const NcclTests& measured, NcclOperation operation,
-             const Platform& platform) {
-  if (options.gpus > 0) return options.gpus;
-  if (measured.rows.empty()) return platform.devices();
-  if (measured.ranks > 0) return measured.ranks;
-  const int ranks = ranks_of_bandwidths(operation, measured.algorithm_bandwidth, measured.bus_bandwidth);
-  if (ranks == 0)
-    throw InputError(fmt::format(
-        "{}:1:1: the table does not say how many ranks it had, and its bandwidths do not tell: give --gpus",
-        options.measured));
-  return ranks;
-}
-
-/// @throws InputError if the bandwidths of the measured table are not those of the collective over these
-/// ranks
-void check_bandwidths(const CollectivesOptions& options, const NcclTests& measured, NcclOperation operation,
-                      int ranks) {
-  constexpr double kRounding = 0.03;  // of printed bandwidths from 1 GB/s on
-  if (measured.algorithm_bandwidth < 1) return;
-  const double factor = measured.bus_bandwidth / measured.algorithm_bandwidth;
-  if (std::abs(factor - bus_factor(operation, ranks)) <= kRounding) return;
-  throw InputError(
-      fmt::format("{}:1:1: busbw / algbw is {:.3g} in this table, and {:.3g} for {} of {} ranks: give "
-                  "--collective and --gpus",
-                  options.measured, factor, bus_factor(operation, ranks),
-                  nccl_operation_names()[static_cast<std::size_t>(operation)], ranks));
-}
-
-/// Ranks on each node: of the option, else of the hosts in the measured table; 0: not known.
-int ranks_per_node(const CollectivesOptions& options, const NcclTests& measured, int ranks) {
-  if (options.per_node > 0 || measured.nodes == 0 || measured.ranks != ranks) return options.per_node;
-  if (ranks % measured.nodes != 0)
-    throw InputError(
-        fmt::format("{}:1:1: {} ranks on {} hosts: expected equally many on each; give --gpus-per-node",
-                    options.measured, ranks, measured.nodes));
-  return ranks / measured.nodes;
+  const auto found = std::ranges::find(names, options.asked.name);
+  MeasuredCollective asked;
+  if (found != names.end()) asked.operation = static_cast<NcclOperation>(found - names.begin());
+  asked.ranks = options.asked.ranks > 0 ? options.asked.ranks : platform.devices();
+  asked.per_node = options.asked.per_node;
+  if (asked.ranks < 2) throw InputError("--gpus: expected at least 2");
+  return asked;
 }
 
 /// nccl-tests' width of times.
@@ -190,16 +154,14 @@ void run_collectives(const CollectivesOptions& options) {
     throw InputError(
         fmt::format("platform {}: does not name NCCL; add software: {{nccl: \"2.18\"}}, or give --nccl 2.18",
                     platform.name));
-  NcclTests measured;
-  if (!options.measured.empty()) measured = read_nccl_tests(read_file(options.measured), options.measured);
-  const NcclOperation operation = operation_of(options, measured);
-  const int ranks = ranks_of(options, measured, operation, platform);
-  if (ranks < 2) throw InputError("--gpus: expected at least 2");
-  if (!measured.rows.empty()) check_bandwidths(options, measured, operation, ranks);
-  const NcclRanks group = first_devices(platform, ranks, ranks_per_node(options, measured, ranks));
-  const auto rows = measured.rows.empty() ? collective_rows(platform, group, operation, sizes_of(options))
-                                          : collective_rows(platform, group, operation, measured);
-  print_header(platform, group, operation, !measured.rows.empty());
+  const MeasuredCollective measured = measured_collective(options, platform);
+  const NcclOperation operation = measured.operation;
+  const int ranks = measured.ranks;
+  const NcclRanks group = first_devices(platform, ranks, measured.per_node);
+  const bool compares = !measured.tests.rows.empty();
+  const auto rows = compares ? collective_rows(platform, group, operation, measured.tests)
+                             : collective_rows(platform, group, operation, sizes_of(options));
+  print_header(platform, group, operation, compares);
   for (const CollectiveRow& row : rows) print_row(row, operation, ranks);
   print_errors(rows);
   const std::string csv = csv_of(rows, operation, group);
@@ -217,15 +179,15 @@ void add_collectives(Command app) {
   auto options = std::make_shared<CollectivesOptions>();
   command.add_option("platform", options->platform, "Name in platforms/, or a path that ends in .yaml.");
   command
-      .add_option("--collective", options->collective,
+      .add_option("--collective", options->asked.name,
                   "Collective operation. Default: that of the measured table, or all_reduce.")
       .one_of(nccl_operation_names());
   command
-      .add_option("--gpus", options->gpus,
+      .add_option("--gpus", options->asked.ranks,
                   "Number of ranks. Default: that of the measured table, or all devices.")
       .range(2, 1 << 20);
   command
-      .add_option("--gpus-per-node", options->per_node,
+      .add_option("--gpus-per-node", options->asked.per_node,
                   "Ranks on each node. Default: one for each device of a node.")
       .range(1, 256);
   command.add_option("--nccl", options->nccl, "Version of NCCL. Default: software.nccl of the platform.")

@@ -19,6 +19,26 @@ Platform platform_with(Library& library, const std::string& name, const std::vec
 /// @throws InputError that names the option
 NcclRanks first_devices(const Platform& platform, int ranks, int per_node);
 
+/// What a user says about a collective; the rest comes from a table.
+struct AskedCollective {
+  std::string name;
+  int ranks = 0, per_node = 0;  ///< 0: not said
+};
+
+/// A table of nccl-tests and the communicator that it was measured on.
+struct MeasuredCollective {
+  std::string file;
+  NcclTests tests;
+  NcclOperation operation = NcclOperation::all_reduce;
+  int ranks = 0;
+  int per_node = 0;  ///< 0: all devices of a node, or all ranks if they fit a node
+};
+
+/// Reads what a table says about its communicator: its header, its list of ranks, or busbw / algbw.
+/// @throws InputError if neither the table nor the user says it, or they contradict each other
+MeasuredCollective measured_collective(NcclTests tests, const std::string& file,
+                                       const AskedCollective& asked);
+
 /// One size of a collective.
 struct CollectiveRow {
   Bytes size;

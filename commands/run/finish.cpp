@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "commands/collectives/measured_network.hpp"
 #include "commands/run/choices.hpp"
 #include "core/error.hpp"
 #include "core/os/process.hpp"
@@ -142,6 +143,25 @@ std::vector<std::string> measure_next(const FinishedRun& run, Library& library, 
   return next_measurement_lines(scenario, *target, next, all);
 }
 
+/// The measurements beside their forecasts, and what to measure next.
+std::vector<std::string> lines_of_measurements(const FinishedRun& run, Library& library,
+                                               const Simulations& all) {
+  const Scenario& scenario = run.prepared.scenario;
+  std::vector<std::string> lines = measured_lines(scenario, all);
+  if (!run.network.empty()) {
+    const auto values =
+        values_of(scenario, scenario.points.front().values, all.inputs.front(), all.calibrated.front());
+    const Experiment first = build_experiment(scenario.document, values, library);
+    const auto network = measured_network_lines(run.network, first.platform);
+    lines.insert(lines.begin(), network.begin(), network.end());
+  }
+  if (run.budget.devices > 0) {
+    const auto next = measure_next(run, library, all);
+    lines.insert(lines.end(), next.begin(), next.end());
+  }
+  return lines;
+}
+
 std::vector<std::string> fidelities_of(const Results& results) {
   std::set<std::string> fidelities;
   for (const Row& row : results.rows) {
@@ -177,11 +197,7 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   }
   Outputs outputs = outputs_of(scenario, points, all, run.least_gain);
   if (run.advice) add_advice(run, library, all, outputs);
-  outputs.measured = measured_lines(scenario, all);
-  if (run.budget.devices > 0) {
-    const auto next = measure_next(run, library, all);
-    outputs.measured.insert(outputs.measured.end(), next.begin(), next.end());
-  }
+  outputs.measured = lines_of_measurements(run, library, all);
   run.manifest.fidelities = fidelities_of(outputs.results);
   DrawnPlots drawn = write_outputs(run.folder, outputs, run.manifest, run.plots);
   drawn.missing.attempt(run.folder, "report.html", [&](const std::filesystem::path&) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/collectives/estimate.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "forecast/forecast.hpp"
@@ -112,6 +113,7 @@ struct FinishedRun {
   bool advice = true;       ///< also simulate what a user can change
   int processes = 1;        ///< for these simulations
   MeasuringBudget budget = {};
+  std::vector<MeasuredCollective> network = {};  ///< tables of nccl-tests that weighed the draws
 };
 
 /// Published figures and missing files, which the caller reports after a finished run.

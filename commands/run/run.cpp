@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "commands/collectives/measured_network.hpp"
 #include "commands/commands.hpp"
 #include "commands/run/finish.hpp"
 #include "commands/run/shards.hpp"
@@ -56,6 +57,7 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
     scenarios.push_back(read_scenario(file, settings));
     Scenario& read = scenarios.back();
     for (const std::string& runs : options.measured) {
+      if (is_nccl_tests(runs)) continue;
       const auto measured = read_measurements(parse_run_file(runs), read);
       read.measurements.insert(read.measurements.end(), measured.begin(), measured.end());
     }
@@ -157,7 +159,8 @@ FinishedRun whole_run(const CheckedRun& run, const Manifest& manifest, const std
           .least_gain = options.least_gain,
           .advice = !options.results_only && !options.no_advice,
           .processes = options.processes,
-          .budget = parse_measuring_budget(options.decide)};
+          .budget = parse_measuring_budget(options.decide),
+          .network = measured_collectives(options.measured)};
 }
 
 /// Simulates a scenario, writes its files and prints its tables, and adds to `done`.
@@ -186,6 +189,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
       .discrepancy = run.prepared.has_discrepancy,
       .progress = true,
       .inspect = inspect,
+      .log_likelihood = network_likelihood(options.measured),
   };
   if (part) write_shard(folder, shard_of(scenario, options, manifest));
   Simulations all = resumable(kept_in(wanted.journal), [&] { return forecast(scenario, library, wanted); });
@@ -254,9 +258,10 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
       command
           .add_option(
               "--measured", options.measured,
-              "Learn from measured runs: a CSV file with columns as in results.csv, or a trainer's log, with "
-              "the number of workers before it if it does not say it, such as 8=run.log. The option can be "
-              "given several times. With --shard or --slurm, put them into the scenario (key measured).")
+              "Learn from measured runs: a CSV file with columns as in results.csv, a trainer's log, with "
+              "the number of workers before it if it does not say it, such as 8=run.log, or the output of "
+              "nccl-tests, for the network. The option can be given several times. With --shard or --slurm, "
+              "put them into the scenario (key measured).")
           .type_name("RUNS")
           .one_value();
   const Option decide =

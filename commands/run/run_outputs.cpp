@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "commands/collectives/measured_network.hpp"
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
 #include "commands/run/choices.hpp"
@@ -12,7 +13,6 @@
 #include "core/os/folders.hpp"
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
-#include "forecast/measured/training_log.hpp"
 #include "report/page/page.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/manifest.hpp"
@@ -59,8 +59,8 @@ std::filesystem::path journal_of(const std::filesystem::path& folder, const Mani
   std::vector<std::string> texts = options.settings;
   texts.push_back(std::to_string(options.draws));
   for (const std::string& runs : options.measured) {
-    texts.push_back(parse_run_file(runs).workers);
-    texts.push_back(read_file(parse_run_file(runs).file));
+    texts.push_back(runs);
+    texts.push_back(read_file(measured_file(runs)));
   }
   const auto journal = folder / "simulations.jsonl";
   const auto fingerprint_file = folder / "simulations.sha256";

@@ -28,9 +28,11 @@ constexpr const char* kSlowLinks =
 constexpr const char* kLateMessages =
     "messages between servers start late: does RDMA work, or are these sockets?";
 
-constexpr std::array<Doubt, 13> kDoubts{{
+constexpr std::array<Doubt, 15> kDoubts{{
     {"network.bandwidth", RangeEnd::low, kSlowNetwork},
     {"factors.between_servers_bandwidth", RangeEnd::low, kSlowNetwork},
+    {"factors.between_servers_bandwidth", RangeEnd::high, "the network is as fast as its NICs allow"},
+    {"factors.inside_server_bandwidth", RangeEnd::high, "links inside a server reach what they can"},
     {"link.bandwidth", RangeEnd::low, kSlowLinks},
     {"factors.inside_server_bandwidth", RangeEnd::low, kSlowLinks},
     {"messages.between_nodes", RangeEnd::high, kLateMessages},
@@ -83,7 +85,6 @@ void add_ends(std::vector<std::string>& lines, const Scenario& scenario, const S
 
 std::vector<std::string> measured_lines(const Scenario& scenario, const Simulations& all) {
   std::vector<std::string> lines;
-  if (scenario.measurements.empty()) return lines;
   for (const Measurement& one : scenario.measurements) {
     const std::size_t point = matching_point(scenario, one.point).value();
     if (all.failed.contains(point)) continue;

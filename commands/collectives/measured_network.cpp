@@ -1,0 +1,104 @@
+#include "commands/collectives/measured_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/os/files.hpp"
+#include "forecast/measured/training_log.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr double kLargeSpread = 0.10, kSmallSpread = 0.16;
+
+std::vector<CollectiveRow> rows_of(const MeasuredCollective& table, const Platform& platform) {
+  if (platform.software.nccl == 0)
+    throw InputError(fmt::format("{}: the platform {} does not name NCCL; add software: {{nccl: \"2.18\"}}",
+                                 table.file, platform.name));
+  const NcclRanks group = first_devices(platform, table.ranks, table.per_node);
+  return collective_rows(platform, group, table.operation, table.tests);
+}
+
+/// A file, and the collective that stands before it.
+struct TableFile {
+  std::string collective, file;
+};
+
+TableFile table_file(const std::string& text) {
+  const auto equals = text.find('=');
+  const auto& names = nccl_operation_names();
+  const std::string name = text.substr(0, equals);
+  if (equals != std::string::npos && std::ranges::find(names, name) != names.end())
+    return {name, text.substr(equals + 1)};
+  return {"", parse_run_file(text).file};
+}
+
+double log_density(const std::optional<double>& share, double spread) {
+  return share ? -0.5 * std::pow(std::log1p(*share) / spread, 2) : 0;
+}
+
+std::string bias_text(const std::optional<double>& share, const char* range) {
+  return share ? fmt::format(" {:+.0f} % {}", 100 * *share, range) : "";
+}
+
+}  // namespace
+
+std::string measured_file(const std::string& text) {
+  return table_file(text).file;
+}
+
+bool is_nccl_tests(const std::string& named) {
+  const std::string text = read_file(measured_file(named));
+  const auto begin = text.find_first_not_of(" \n\r\t");
+  return text.find("busbw") != std::string::npos || (begin != std::string::npos && text[begin] == '{');
+}
+
+std::vector<MeasuredCollective> measured_collectives(const std::vector<std::string>& texts) {
+  std::vector<MeasuredCollective> tables;
+  for (const std::string& text : texts) {
+    if (!is_nccl_tests(text)) continue;
+    const auto [collective, file] = table_file(text);
+    NcclTests tests = read_nccl_tests(read_file(file), file);
+    if (tests.operation.empty() && collective.empty())
+      throw InputError(fmt::format(
+          "{0}:1:1: the table does not name its collective; write it before the file, such as all_reduce={0}",
+          file));
+    tables.push_back(measured_collective(std::move(tests), file, {.name = collective}));
+  }
+  return tables;
+}
+
+double log_likelihood(const std::vector<MeasuredCollective>& tables, const Platform& platform) {
+  double sum = 0;
+  for (const MeasuredCollective& table : tables) {
+    const auto rows = rows_of(table, platform);
+    sum += log_density(bias(rows, SizeRange::from), kLargeSpread) +
+           log_density(bias(rows, SizeRange::below), kSmallSpread);
+  }
+  return sum;
+}
+
+std::function<double(const Experiment&)> network_likelihood(const std::vector<std::string>& texts) {
+  const auto tables = measured_collectives(texts);
+  if (tables.empty()) return {};
+  return [tables](const Experiment& one) { return log_likelihood(tables, one.platform); };
+}
+
+std::vector<std::string> measured_network_lines(const std::vector<MeasuredCollective>& tables,
+                                                const Platform& platform) {
+  std::vector<std::string> lines;
+  for (const MeasuredCollective& table : tables) {
+    const auto rows = rows_of(table, platform);
+    lines.push_back(fmt::format("measured: {} over {} ranks in {}; times with the draws that remain:{}{}",
+                                nccl_operation_names()[static_cast<std::size_t>(table.operation)],
+                                table.ranks, table.file,
+                                bias_text(bias(rows, SizeRange::from), "from 1 MiB on"),
+                                bias_text(bias(rows, SizeRange::below), "below")));
+  }
+  return lines;
+}
+
+}  // namespace stepcast
