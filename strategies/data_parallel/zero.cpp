@@ -167,6 +167,20 @@ std::string no_arithmetic(const Model& model, const TrainingOptions& training, c
   return {};
 }
 
+/// Adds what stage 3 holds beside its partition: the parameters of a bucket and of the one that is gathered
+/// meanwhile, and the gradients of a bucket before their scatter.
+void add_gathered(const std::vector<Bucket>& buckets, double element, Memory& memory) {
+  const auto elements = [&](std::size_t bucket) {
+    return bucket < buckets.size() ? static_cast<double>(buckets[bucket].elements.size()) : 0;
+  };
+  double parameters = 0, gradients = 0;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    parameters = std::max(parameters, (elements(i) + elements(i + 1)) * element);
+    gradients = std::max(gradients, buckets[i].gradient.value);
+  }
+  memory.gathered = {parameters + gradients};
+}
+
 Plan read_zero(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, zero_keys());
   const TrainingOptions training = read_training_options(map);
@@ -200,9 +214,12 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   memory.zero = static_cast<MemoryOptions::Zero>(run.options.stage);
   memory.zero_ways = setting.workers();
   if (run.options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
+  Memory needed = training_memory(setting.model, memory);
+  if (run.options.stage == 3 && plan.workers > 1)
+    add_gathered(plan.workloads.front().buckets, training.element().value, needed);
   finish_plan(setting, training,
-              {std::move(source), batch, static_cast<double>(batch) * setting.workers(),
-               training_memory(setting.model, memory), no_arithmetic(setting.model, training, run.options)},
+              {std::move(source), batch, static_cast<double>(batch) * setting.workers(), needed,
+               no_arithmetic(setting.model, training, run.options)},
               plan);
   note_ineffective_options(map, run.options, plan);
   plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,

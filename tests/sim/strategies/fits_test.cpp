@@ -37,4 +37,13 @@ TEST_CASE("filters of blocks hold the model and its last change, shared out insi
   CHECK(held("kind: model_averaging, aggregation: all_reduce, compression: one_bit") == plain + 2 * model);
 }
 
+TEST_CASE("stage 3 holds two gathered buckets, and the gradients of one", "[sim]") {
+  const double layer = 4.0 * (2000 * 2000 + 2000);
+  const auto gathered = [](const std::string& bucket) {
+    return PlannedRun(4, kDense, "{kind: zero, stage: 3, bucket: " + bucket + "}").plan.memory.gathered.value;
+  };
+  CHECK(gathered("1 MB") == 3 * layer);
+  CHECK(gathered("1 GB") == 4 * layer);  // both layers are one bucket
+}
+
 }  // namespace stepcast::fits_test
