@@ -10,6 +10,7 @@ Renewed from the folder that tools/scorecard.py writes.
 import math
 import pathlib
 import re
+import statistics
 
 from tables.page import ROOT, csv_text, grouped, markdown, percent, read_csv
 
@@ -148,6 +149,14 @@ def renewed(results):
 
 def counted(title, rows):
     return (title, len({row["item"] for row in rows}), len(rows), *(sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS))
+
+
+def in_short():
+    """Of the figures that can be judged: how many are blind, how many there are, the share that holds, median and mean error."""
+    rows = [row for row in read_csv(DATA) if row["class"] == "figure" and row["verdict"] != "cannot be judged"]
+    errors = [abs(float(row["forecast"]) / statistics.mean((float(row["claim_low"]), float(row["claim_high"]))) - 1) for row in rows]
+    holds = sum(row["verdict"] == "holds" for row in rows)
+    return sum(row["blind"] == "yes" for row in rows), len(rows), holds / len(rows), statistics.median(errors), statistics.mean(errors)
 
 
 def short(row):
