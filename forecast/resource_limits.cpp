@@ -60,7 +60,7 @@ Bytes simulated_memory(const Experiment& experiment) {
   const Plan& plan = experiment.plan;
   const auto& communicators = plan.communicators;
   const bool flows = plan.asynchronous
-                         ? !uses_bottleneck_sharing(experiment.platform, plan, experiment.fidelity)
+                         ? !uses_bottleneck_sharing(plan, experiment.fidelity)
                          : experiment.fidelity == Fidelity::message ||
                                experiment.fidelity == Fidelity::fluid || communicators.size() > 1 ||
                                (!communicators.empty() && communicators.front().streams > 1);

@@ -143,7 +143,6 @@ ChosenFidelity asked(const CollectiveLoad& traffic, ChosenFidelity chosen) {
 LinkSharing sharing_of(const CollectiveLoad& traffic, const ChosenFidelity& chosen) {
   const Simulation& simulation = traffic.simulation;
   if (simulation.link_sharing != LinkSharing::automatic) return simulation.link_sharing;
-  if (simulation.platform->has_adaptive_routes()) return LinkSharing::max_min;
   if (!chosen.seconds.empty()) return chosen.link_sharing;  // that of the samples
   const CallsPerStep calls = estimated_calls(*simulation.plan);
   const double flows = calls.steps * flows_per_step(traffic, chosen, calls);
@@ -159,10 +158,8 @@ ChosenFidelity choose_fidelity(const CollectiveLoad& traffic, ComputeBudget budg
   ChosenFidelity chosen;
   chosen.segments = runs_concurrently(traffic) ? segments_of_phases(traffic) : 1;
   if (plan.asynchronous) {
-    chosen.uses_bottleneck_sharing = uses_bottleneck_sharing(*simulation.platform, plan, simulation.fidelity);
+    chosen.uses_bottleneck_sharing = uses_bottleneck_sharing(plan, simulation.fidelity);
     if (chosen.uses_bottleneck_sharing) chosen.accuracy = Accuracy::rough;
-  } else if (simulation.platform->has_adaptive_routes()) {
-    chosen = every_message(std::move(chosen));
   } else if (simulation.fidelity == Fidelity::automatic) {
     chosen = automatic(traffic, budget, std::move(chosen));
   } else {

@@ -205,8 +205,6 @@ UsedFolding chosen_folding(const CollectiveLoad& traffic, ComputeBudget budget,
   const Simulation& simulation = traffic.simulation;
   if (simulation.fold == Folding::never) return {.folds = false};
   if (simulation.plan->asynchronous || !may_differ(traffic)) return {.folds = true};
-  const bool adapts = simulation.platform->has_adaptive_routes();
-  if (simulation.fold == Folding::automatic && adapts) return {.folds = false};
   if (simulation.noise.is_none() && symmetric()) return {.folds = true};
   if (simulation.fold == Folding::automatic && simulation.fidelity == Fidelity::message)
     return {.folds = false};

@@ -183,9 +183,8 @@ bool affordable_by_simgrid(const Plan& plan, Fidelity fidelity, double flows) {
          simgrid_seconds(plan, fidelity, flows) <= kSimGridBudgetPerRun;
 }
 
-bool uses_bottleneck_sharing(const Platform& platform, const Plan& plan, Fidelity fidelity) {
+bool uses_bottleneck_sharing(const Plan& plan, Fidelity fidelity) {
   constexpr std::size_t kMostExactRoles = 64;
-  if (platform.has_adaptive_routes()) return false;
   if (fidelity != Fidelity::automatic || !plan.collectives.empty() || plan.roles.size() <= kMostExactRoles)
     return false;
   const CallsPerStep calls = estimated_calls(plan);

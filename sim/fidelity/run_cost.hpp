@@ -100,7 +100,7 @@ bool affordable(const CollectiveLoad& traffic, ComputeBudget budget);
 bool worth_trying(const CollectiveLoad& traffic, ComputeBudget budget);
 
 /// True if single messages use BottleneckSharing: in asynchronous plans without collectives whose messages
-/// would take too long one by one. Never where messages choose routes.
-bool uses_bottleneck_sharing(const Platform& platform, const Plan& plan, Fidelity fidelity);
+/// would take too long one by one.
+bool uses_bottleneck_sharing(const Plan& plan, Fidelity fidelity);
 
 }  // namespace stepcast

@@ -55,7 +55,8 @@ TEST_CASE("where messages choose their routes, each of them is simulated, by the
   const auto adaptive = [](const std::string& setting) {
     return shipped_experiment("cray-plugin-sync", {"platform.network.routing=adaptive", setting});
   };
-  CHECK(adaptive("simulation.fidelity=message").platform.has_adaptive_routes());
+  CHECK(adaptive("workers=16").fidelity == Fidelity::message);
+  CHECK(adaptive("workers=16").link_sharing == LinkSharing::max_min);
   CHECK_THROWS_WITH(adaptive("simulation.fidelity=coupled"),
                     "--set simulation.fidelity=coupled: simulation.fidelity: only automatic or message with "
                     "routing: adaptive");
