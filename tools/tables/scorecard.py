@@ -93,14 +93,15 @@ def forecast_line(claim, row):
 
 
 def trained_line(claim, row):
-    """By the seeds; with a range, by the ratio of the medians of the errors (1 - accuracy)."""
+    """By the seeds; with a range, what holds must also have the ratio of the medians of the errors (1 - accuracy) inside."""
     low, high = claimed(claim, row)
     medians = [number(row[name]) if low is None else 1 - number(row[name]) for name in ("median_point", "median_over")]
     ratio = medians[0] / medians[1] if all(value and math.isfinite(value) for value in medians) else None
     verdict = {"yes": "holds", "no": "fails", "open": "open"}[row["verdict"]]
-    if low is not None:
-        verdict = "holds" if ratio is not None and low <= ratio <= high else "fails"
-    return {"class": "mechanism" if claim["kind"] == "mechanism" else "loss", "forecast": ratio, "verdict": verdict, "blind": claim["blind"],
+    if low is not None and (ratio is None or not low <= ratio <= high):
+        verdict = "fails"
+    return {"class": "mechanism" if claim["kind"] == "mechanism" else "loss", "forecast": ratio, "low": None, "high": None,
+            "claim_low": low, "claim_high": high, "verdict": verdict, "blind": claim["blind"],
             "times": "trained", "why": f"{row['holds_in']} of {row['seeds']} seeds" + (f"; {claim['note']}" if claim["note"] else "")}
 
 
