@@ -117,6 +117,7 @@ class ZeroedArray {
   }
 
   Number& operator[](std::size_t index) { return numbers_.get()[index]; }
+  const Number& operator[](std::size_t index) const { return numbers_.get()[index]; }
 
  private:
   struct Free {

@@ -136,13 +136,21 @@ const Link& Dragonfly::link(int id) const {
   return id < first_global_ ? shape_.group_cable : shape_.global_cable;
 }
 
-void Dragonfly::route(int from_port, int to_port, int first_link, std::vector<int>& links) const {
+unsigned Dragonfly::choices(int from_port, int to_port) const {
+  if (shape_.routing != DragonflyShape::Routing::adaptive) return 1;
+  if (edge(from_port) / routers_ == edge(to_port) / routers_) return 1;
+  return kMinimalChoices + (shape_.groups > 2 ? kValiantChoices : 0);
+}
+
+void Dragonfly::route(int from_port, int to_port, int first_link, std::vector<int>& links,
+                      unsigned choice) const {
   int at = edge(from_port);
   const int to = edge(to_port);
   const int from_group = at / routers_, to_group = to / routers_;
   if (from_group != to_group) {
-    unsigned choice = hash_pair(from_port, to_port);
-    if (shape_.routing == DragonflyShape::Routing::valiant && shape_.groups > 2) {
+    const bool valiant = choice >= kMinimalChoices || shape_.routing == DragonflyShape::Routing::valiant;
+    choice += hash_pair(from_port, to_port);
+    if (valiant && shape_.groups > 2) {
       int middle = static_cast<int>(choice % static_cast<unsigned>(shape_.groups - 2));
       choice /= static_cast<unsigned>(shape_.groups - 2);
       const auto [low, high] = std::minmax(from_group, to_group);

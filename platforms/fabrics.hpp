@@ -56,8 +56,10 @@ class FatTree {
 /// A minimal route takes at most two hops in the first group (inside the chassis first), a global cable that
 /// is chosen by a hash of both ports, and at most two hops in the second group. A Valiant route between two
 /// groups passes through a third one, which is chosen by the same hash; inside a group Valiant routes are
-/// minimal. Source: Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA
-/// 2008; Faanes et al., "Cray Cascade: a scalable HPC system based on a dragonfly network", SC 2012.
+/// minimal. With adaptive routing a message between groups has, as on Aries, two minimal and two Valiant
+/// routes to choose from. Source: Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly
+/// topology", ISCA 2008; Faanes et al., "Cray Cascade: a scalable HPC system based on a dragonfly network",
+/// SC 2012.
 class Dragonfly {
  public:
   explicit Dragonfly(const DragonflyShape& shape);
@@ -77,9 +79,17 @@ class Dragonfly {
   /// chassis of a group, and "group2.cable.5" to another group.
   std::string dotted_link_name(int id) const;
   /// Appends the links between the routers of two ports, each plus `first_link`.
-  void route(int from_port, int to_port, int first_link, std::vector<int>& links) const;
+  void route(int from_port, int to_port, int first_link, std::vector<int>& links) const {
+    route(from_port, to_port, first_link, links, 0);
+  }
+  /// The same on route `choice` of `choices`. Choice 0 is the route of messages that do not choose.
+  void route(int from_port, int to_port, int first_link, std::vector<int>& links, unsigned choice) const;
+  /// Number of routes that a message between two ports chooses from: 1 unless routing is adaptive.
+  unsigned choices(int from_port, int to_port) const;
 
  private:
+  static constexpr unsigned kMinimalChoices = 2, kValiantChoices = 2;
+
   void route_in_group(int from, int to, int first_link, std::vector<int>& links) const;
   /// Appends the links from router `from` to another group, over a global cable. Returns the router that the
   /// cable leads to.

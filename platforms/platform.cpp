@@ -160,8 +160,8 @@ DragonflyShape read_dragonfly(const YamlMap& map) {
   shape.chassis_cable = link_at(map, "chassis_cable");
   shape.group_cable = link_at(map, "group_cable");
   shape.global_cable = link_at(map, "global_cable");
-  const YamlValue routing = map.at("routing", "minimal or valiant");
-  shape.routing = static_cast<DragonflyShape::Routing>(routing.one_of({"minimal", "valiant"}));
+  const YamlValue routing = map.at("routing", "minimal, valiant or adaptive");
+  shape.routing = static_cast<DragonflyShape::Routing>(routing.one_of({"minimal", "valiant", "adaptive"}));
   return shape;
 }
 

@@ -72,7 +72,7 @@ struct FatTreeShape {
 
 /// Cray Aries: routers in chassis, chassis in groups, groups connected by global ("blue") cables.
 struct DragonflyShape {
-  enum class Routing { minimal, valiant };
+  enum class Routing { minimal, valiant, adaptive };
 
   int ports_per_router = 4, routers_per_chassis = 16, chassis_per_group = 6, groups = 1;
   int cables_per_group_pair = 1;
@@ -155,6 +155,10 @@ struct Platform {
   int endpoints() const { return devices() + nodes + 1; }
   int host_endpoint(int node_index) const { return devices() + node_index; }
   int storage_endpoint() const { return devices() + nodes; }
+  bool has_adaptive_routes() const {
+    const auto* dragonfly = std::get_if<DragonflyShape>(&network.fabric);
+    return dragonfly != nullptr && dragonfly->routing == DragonflyShape::Routing::adaptive;
+  }
   /// The node of a device or host; -1 for the storage.
   int node_of(int endpoint) const;
 };

@@ -30,7 +30,7 @@ Keys dragonfly_keys() {
                   link_key("chassis_cable", "cable inside a chassis (green on Aries)"),
                   link_key("group_cable", "cable inside a group (black on Aries)"),
                   link_key("global_cable", "cable between groups (blue on Aries)"),
-                  {"routing", "name", "minimal, valiant", "required", "which route a flow takes"}});
+                  {"routing", "name", "minimal, valiant, adaptive", "required", "the route of a message"}});
 }
 
 }  // namespace

@@ -118,6 +118,24 @@ void Topology::route(int from, int to, std::vector<int>& links) const {
   links.insert(links.end(), around->begin(), around->end());
 }
 
+unsigned Topology::choices(int from, int to) const {
+  const auto* dragonfly = std::get_if<Dragonfly>(&fabric_);
+  const int storage = nodes_ * (devices_per_node_ + 1);
+  if (dragonfly == nullptr || from == storage || to == storage) return 1;
+  const Terminal a = terminal_of(from), b = terminal_of(to);
+  return dragonfly->choices(a.node * ports_ + port_towards(a, b), b.node * ports_ + port_towards(b, a));
+}
+
+void Topology::route(int from, int to, unsigned choice, std::vector<int>& links) const {
+  if (choice == 0) return route(from, to, links);
+  const std::size_t first = links.size();
+  usual_route(from, to, links, choice);
+  const auto begin = links.begin() + static_cast<std::ptrdiff_t>(first);
+  if (std::none_of(begin, links.end(), [this](int id) { return is_dead(id); })) return;
+  links.resize(first);
+  route(from, to, links);
+}
+
 bool Topology::connected(int from, int to) const {
   std::vector<int> links;
   usual_route(from, to, links);
@@ -211,7 +229,7 @@ int Topology::shared_id(int id) const {
   return id < first_fabric_ ? id / inside * inside + inside_.shared_id(id % inside) : id;
 }
 
-void Topology::usual_route(int from, int to, std::vector<int>& links) const {
+void Topology::usual_route(int from, int to, std::vector<int>& links, unsigned choice) const {
   const int storage = nodes_ * (devices_per_node_ + 1);
   if (from == to) return;
   if (from == storage || to == storage) return route_storage(from, to, links);
@@ -220,9 +238,12 @@ void Topology::usual_route(int from, int to, std::vector<int>& links) const {
   if (a.node == b.node) return inside_.route(a.terminal, b.terminal, a.node * inside, links);
   const int out = port_towards(a, b), in = port_towards(b, a);
   inside_.route(a.terminal, inside_.nic(out), a.node * inside, links);
-  std::visit(
-      [&](const auto& f) { f.route(a.node * ports_ + out, b.node * ports_ + in, first_fabric_, links); },
-      fabric_);
+  const int from_port = a.node * ports_ + out, to_port = b.node * ports_ + in;
+  if (choice > 0) {
+    std::get<Dragonfly>(fabric_).route(from_port, to_port, first_fabric_, links, choice);
+  } else {
+    std::visit([&](const auto& f) { f.route(from_port, to_port, first_fabric_, links); }, fabric_);
+  }
   inside_.route(inside_.nic(in), b.terminal, b.node * inside, links);
 }
 

@@ -98,6 +98,13 @@ class Topology {
   /// through no third node. @throws std::invalid_argument for the storage endpoint of a platform without
   /// storage, and if no live path is left
   void route(int from, int to, std::vector<int>& links) const;
+  /// Number of routes that a message between two endpoints chooses from by the load of their links: 1 unless
+  /// the fabric routes adaptively and the endpoints are in two of its groups.
+  unsigned choices(int from, int to) const;
+  /// Appends route `choice` of `choices`; choice 0 is that of `route`.
+  void route(int from, int to, unsigned choice, std::vector<int>& links) const;
+  /// Whether a link connects routers or switches, not nodes or the storage.
+  bool in_fabric(int link) const { return link >= first_fabric_ && link < first_storage_; }
   bool connected(int from, int to) const;  ///< Whether `route` finds a path.
   bool has_dead_links() const { return !dead_.empty(); }
   Seconds latency_of(const std::vector<int>& route) const;
@@ -120,7 +127,7 @@ class Topology {
 
   Terminal terminal_of(int endpoint) const;
   int port_towards(Terminal from, Terminal to) const;  ///< index of the NIC inside its node
-  void usual_route(int from, int to, std::vector<int>& links) const;
+  void usual_route(int from, int to, std::vector<int>& links, unsigned choice = 0) const;
   void route_storage(int from, int to, std::vector<int>& links) const;
   bool is_dead(int link) const;
   bool relays(int vertex) const;

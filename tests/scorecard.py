@@ -26,6 +26,21 @@ def rules():
     assert verdict(1.3, 1.2, 1.4, None, 1) == "fails"
 
 
+def trained(verdict_of_seeds, accuracy, low, high):
+    claim = {"within": "", "low": low, "high": high, "kind": "loss", "blind": "no", "note": ""}
+    row = {"median_point": accuracy, "median_over": "0.9", "verdict": verdict_of_seeds, "holds_in": "5", "seeds": "5"}
+    return scorecard.trained_line(claim, row)
+
+
+def trainings():
+    assert trained("yes", "0.8", "", "")["verdict"] == "holds"
+    assert trained("yes", "0.89", "1.05", "1.2")["verdict"] == "holds"   # 11 % of errors against 10 %
+    assert trained("open", "0.89", "1.05", "1.2")["verdict"] == "open"   # not in enough seeds
+    assert trained("yes", "0.8", "1.05", "1.2")["verdict"] == "fails"    # twice the errors
+    line = trained("yes", "0.89", "1.05", "1.2")
+    assert line["low"] is None and line["claim_low"] == 1.05             # the claim's range is no interval
+
+
 def items():
     claims, lines = read_csv(scorecard.CLAIMS), read_csv(scorecard.DATA)
     assert {claim["item"] for claim in claims} == {str(item) for item in range(1, 99)}, "an item of 1 to 98 is missing"
@@ -48,5 +63,6 @@ def counted():
 
 
 rules()
+trainings()
 items()
 counted()

@@ -1,6 +1,12 @@
-# Sourced by gpu-first-contact.sh and gpu-validate.sh: stages with time limits whose results are packed into one archive, because
+# Sourced by gpu-first-contact.sh, gpu-validate.sh and gpu-captures.sh: stages with time limits whose results are packed into one archive, because
 # a rented machine is lost with its disks. The script sets $script, $out, $budget and $program before it calls stage.
 # shellcheck shell=bash disable=SC2154
+
+# The first comment of the script is its help.
+if [[ ${1:-} == -h || ${1:-} == --help ]]; then
+  sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$script"
+  exit
+fi
 
 complain() {
   echo "$(basename "$script" .sh): $1" >&2

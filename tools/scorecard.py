@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Runs and trains all that scenarios/claims.csv needs, and judges the claims of the four documents: docs/reference/scorecard.csv.
+The picture of learning is drawn from the same trainings.
 
 Usage: tools/scorecard.py [STEPCAST [FOLDER]]   (build/release/stepcast, results/scorecard)
 
@@ -27,7 +28,8 @@ def main(stepcast="build/release/stepcast", folder="results/scorecard"):
     for k, scenario in enumerate(scenarios, 1):
         print(f"[{k}/{len(scenarios)}] {scenario} ({time.monotonic() - began:.0f} s)", flush=True)
         subprocess.run(command(stepcast, scenario, folder), check=True)
-    subprocess.run([sys.executable, str(ROOT / "tools/documents.py"), "scorecard", folder], check=True)
+    for subject, source in (("scorecard", folder), ("learning", f"{folder}/learn")):
+        subprocess.run([sys.executable, str(ROOT / "tools/documents.py"), subject, source], check=True)
     print(scorecard.tables()[scorecard.PAGE]["classes"])
 
 

@@ -129,6 +129,7 @@ const std::string& point_with(const Scenario& scenario, const std::vector<Assign
 
 double quantity_of(const LearnedRun& run, const std::string& quantity) {
   if (quantity == "accuracy") return run.accuracy.value_or(0);
+  if (quantity == "loss_low_energy") return run.loss_low_energy.value_or(HUGE_VAL);
   if (quantity == "seconds") return run.seconds;
   if (quantity == "seconds_to_target") return run.seconds_to_target.value_or(HUGE_VAL);
   if (quantity == "samples_to_target") return run.samples_to_target.value_or(HUGE_VAL);

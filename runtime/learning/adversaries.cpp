@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "runtime/devices/rank_device.hpp"
 
@@ -121,6 +122,38 @@ double energy_coefficient(const std::vector<float>& one, const std::vector<float
   if (between == 0) return 0;
   const double within = mean_distance_within(one, elements) + mean_distance_within(other, elements);
   return 1 - within / (2 * between);
+}
+
+namespace {
+
+/// The energy of each sample.
+std::vector<double> energies(const std::vector<float>& samples, std::size_t elements) {
+  std::vector<double> sums;
+  for (std::size_t i = 0; i < samples.size(); i += elements)
+    sums.push_back(std::accumulate(&samples[i], &samples[i] + elements, 0.0));
+  return sums;
+}
+
+/// The samples with less energy than `limit`.
+std::vector<float> samples_below(double limit, const std::vector<float>& samples, std::size_t elements) {
+  const std::vector<double> all = energies(samples, elements);
+  std::vector<float> below;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] < limit) below.insert(below.end(), &samples[i * elements], &samples[i * elements] + elements);
+  }
+  return below;
+}
+
+}  // namespace
+
+double low_energy_coefficient(const std::vector<float>& generated, const std::vector<float>& real,
+                              std::size_t elements) {
+  std::vector<double> all = energies(real, elements);
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::ranges::nth_element(all, middle);
+  const std::vector<float> made = samples_below(*middle, generated, elements);
+  const std::vector<float> meant = samples_below(*middle, real, elements);
+  return made.empty() || meant.empty() ? 1 : energy_coefficient(made, meant, elements);
 }
 
 }  // namespace stepcast

@@ -65,4 +65,9 @@ std::vector<float> generator_inputs(std::uint64_t seed, std::int64_t first, std:
 double energy_coefficient(const std::vector<float>& one, const std::vector<float>& other,
                           std::size_t elements);
 
+/// The same between the generated and the real samples of low energy: those whose sum is below the median of
+/// the real ones'. 1 if no generated sample is.
+double low_energy_coefficient(const std::vector<float>& generated, const std::vector<float>& real,
+                              std::size_t elements);
+
 }  // namespace stepcast

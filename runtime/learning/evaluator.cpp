@@ -231,7 +231,9 @@ Score Evaluator::generator_score(const std::function<void()>& on_progress) {
     generated.insert(generated.end(), made.begin(), made.end());
     on_progress();
   }
-  return {energy_coefficient(generated, real, sample_numbers(task_.form.input)), NAN};
+  const std::size_t elements = sample_numbers(task_.form.input);
+  return {energy_coefficient(generated, real, elements), NAN,
+          low_energy_coefficient(generated, real, elements)};
 }
 
 double Evaluator::accuracy(const Batches::Batch& batch) {

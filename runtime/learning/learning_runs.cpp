@@ -123,6 +123,7 @@ Row Learner::row_of(const Snapshot& snapshot, const Score& score) const {
   row.set("seconds", snapshot.seconds);
   row.set("loss", score.loss);
   if (!std::isnan(score.accuracy)) row.set("accuracy", score.accuracy);
+  if (score.low_energy_loss) row.set("loss_low_energy", *score.low_energy_loss);
   return row;
 }
 

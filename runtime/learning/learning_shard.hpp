@@ -74,6 +74,7 @@ LearningTask learning_task(const Model& model, const std::optional<std::string>&
 struct Score {
   double loss = 0;      ///< of a generator: the energy coefficient between its samples and real ones
   double accuracy = 0;  ///< share of correctly predicted classes; NaN if the targets are not classes
+  std::optional<double> low_energy_loss = {};  ///< of a generator: low_energy_coefficient
 };
 
 /// Evaluates parameters of a model, without dropout; batch norm uses the statistics of a test batch.

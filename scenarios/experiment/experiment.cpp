@@ -226,6 +226,21 @@ std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment
   return place_workers(experiment.platform, read_workers(map, experiment.platform), rule, experiment.seed);
 }
 
+/// Messages that choose their routes are simulated one by one, by the solver that knows the load of the
+/// links.
+void apply_adaptive_routes(const YamlNode& document, Experiment& experiment) {
+  if (!experiment.platform.has_adaptive_routes()) return;
+  const auto refuse = [&document](const char* key, const char* valid) {
+    YamlValue(*find_path(document, key), key)
+        .refuse(fmt::format("only automatic or {} with routing: adaptive", valid));
+  };
+  if (experiment.fidelity == Fidelity::fluid || experiment.fidelity == Fidelity::coupled)
+    refuse("simulation.fidelity", "message");
+  if (experiment.link_sharing == LinkSharing::simgrid) refuse("simulation.sharing", "max_min");
+  experiment.fidelity = Fidelity::message;
+  experiment.link_sharing = LinkSharing::max_min;
+}
+
 void read_links(const YamlMap& map, Experiment& experiment) {
   experiment.bandwidths = LinkBandwidths(experiment.platform);
   if (const auto background = map.maybe("background"))
@@ -330,6 +345,7 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   });
   read_links(map, experiment);
   read_training(map, experiment);
+  apply_adaptive_routes(document, experiment);
   return experiment;
 }
 

@@ -174,16 +174,19 @@ const Keys& learning_schedule_keys() {
 }
 
 const Keys& learning_trend_keys() {
-  static const Keys keys{{"point", "mapping of values", "", "required", "a point of the sweep"},
-                         {"over", "mapping of values", "", "required", "the point that it is compared with"},
-                         {"quantity", "name", "loss, accuracy, seconds, seconds_to_target, samples_to_target",
-                          "required", "what is compared; `seconds` are those at the end"},
-                         {"relation", "name", "less_than, more_than, equal, at_most", "required",
-                          "the claim about `point`, compared with `over`"},
-                         {"within", "number", "0 to 1", "required with `relation: equal` and `at_most`",
-                          "largest difference, as a share of the quantity of `over`; `at_most`: how much "
-                          "larger the quantity may be"},
-                         {"source", "text", "", "required", "where the claim is from"}};
+  static const Keys keys{
+      {"point", "mapping of values", "", "required", "a point of the sweep"},
+      {"over", "mapping of values", "", "required", "the point that it is compared with"},
+      {"quantity", "name", "loss, accuracy, loss_low_energy, seconds, seconds_to_target, samples_to_target",
+       "required",
+       "what is compared; `seconds` are those at the end, `loss_low_energy` is a "
+       "generator's"},
+      {"relation", "name", "less_than, more_than, equal, at_most", "required",
+       "the claim about `point`, compared with `over`"},
+      {"within", "number", "0 to 1", "required with `relation: equal` and `at_most`",
+       "largest difference, as a share of the quantity of `over`; `at_most`: how much "
+       "larger the quantity may be"},
+      {"source", "text", "", "required", "where the claim is from"}};
   return keys;
 }
 

@@ -118,8 +118,8 @@ LearningTrend read_trend(const YamlValue& value) {
 }  // namespace
 
 const std::vector<std::string>& learning_quantities() {
-  static const std::vector<std::string> names{"loss", "accuracy", "seconds", "seconds_to_target",
-                                              "samples_to_target"};
+  static const std::vector<std::string> names{"loss",    "accuracy",          "loss_low_energy",
+                                              "seconds", "seconds_to_target", "samples_to_target"};
   return names;
 }
 

@@ -23,7 +23,8 @@ struct LearningTrend {
   std::string source;
 };
 
-/// Quantities that a trend compares: loss, accuracy, seconds, seconds_to_target, samples_to_target.
+/// Quantities that a trend compares: loss, accuracy, loss_low_energy, seconds, seconds_to_target,
+/// samples_to_target.
 const std::vector<std::string>& learning_quantities();
 
 /// Options by which `stepcast learn` and `validate` train the networks of a scenario. Forecasts by `run` do

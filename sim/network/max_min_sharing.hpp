@@ -112,6 +112,10 @@ class MaxMinSharing {
   void start_alone(double date, Bytes size, double rate, const FlowEnd& end);
 
   std::int64_t flows() const { return flows_; }  ///< Number of flows started so far.
+  std::size_t flows_on(int link) const {         ///< Number of flows that use a link now.
+    const Index number = link_indices_[static_cast<std::size_t>(link)];
+    return number == 0 ? 0 : links_[number - 1].flows.size();
+  }
   /// Number of flow starts and rate computations so far; each takes about 0.2 us of processor time.
   std::int64_t work() const { return work_; }
   void limit_work(std::int64_t max_work) {

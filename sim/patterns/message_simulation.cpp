@@ -184,13 +184,14 @@ class MessageNetwork::Collective {
     const MessagePattern::Route& route = present.routes[edge];
     const Bytes size{cost(present, route).bytes};
     const FlowEnd arrived = arrival(phase, edge);
-    const std::span<const int> links = pattern_->links_of(route);
-    if (network_.links_ != nullptr) return network_.links_->start_flow(links, size, arrived, route.max_rate);
     const auto endpoint = [this](int rank) {
       return pattern_->placement.endpoints[static_cast<std::size_t>(rank)];
     };
-    const Edge& ends = present.list[edge];
-    network_.engine_.start_flow(EndpointPair{endpoint(ends.source), endpoint(ends.target)}, size, arrived);
+    const EndpointPair ends{endpoint(present.list[edge].source), endpoint(present.list[edge].target)};
+    std::span<const int> links = pattern_->links_of(route);
+    if (network_.routes_ != nullptr) links = network_.routes_->best(ends.from, ends.to, links);
+    if (network_.links_ != nullptr) return network_.links_->start_flow(links, size, arrived, route.max_rate);
+    network_.engine_.start_flow(ends, size, arrived);
   }
 
  private:
@@ -319,7 +320,8 @@ class MessageNetwork::Collective {
   std::size_t unfinished_ranks_ = 0;
 };
 
-MessageNetwork::MessageNetwork(Engine& engine, MaxMinSharing* links) : engine_(engine), links_(links) {
+MessageNetwork::MessageNetwork(Engine& engine, MaxMinSharing* links, AdaptiveRoutes* routes)
+    : engine_(engine), links_(links), routes_(routes) {
   open_.fill(kNoBatch);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "platforms/topology.hpp"
+#include "sim/network/adaptive_routes.hpp"
 #include "sim/network/max_min_sharing.hpp"
 #include "sim/network/schedule_link_load.hpp"
 
@@ -61,8 +62,9 @@ void leave_out_unshared_links(std::span<MessagePattern* const> patterns, const L
 /// ranks have entered its round. The cheaper fidelities are checked against this one.
 class MessageNetwork {
  public:
-  /// @param links  shares the links among messages; null: SimGrid does
-  MessageNetwork(Engine& engine, MaxMinSharing* links);
+  /// @param links   shares the links among messages; null: SimGrid does
+  /// @param routes  chooses the route of each message; null: the patterns' routes are taken
+  MessageNetwork(Engine& engine, MaxMinSharing* links, AdaptiveRoutes* routes = nullptr);
   ~MessageNetwork();
 
   /// Calls `done` when the last rank has finished. The pattern must outlive the simulation.
@@ -88,6 +90,7 @@ class MessageNetwork {
 
   Engine& engine_;
   MaxMinSharing* links_;
+  AdaptiveRoutes* routes_;
   std::vector<std::unique_ptr<Collective>> collectives_;
   std::vector<Collective*> idle_;
   std::vector<Batch> batches_;

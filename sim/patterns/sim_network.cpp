@@ -98,17 +98,18 @@ SimNetwork::SimNetwork(const NetworkPatterns& patterns, const LinkOptions& optio
       return coupled ? merged[static_cast<std::size_t>(link)] : bandwidths[link];
     });
     links_->limit_work(options.max_work);
+    if (bandwidths.platform().has_adaptive_routes()) routes_.emplace(bandwidths, *links_);
   }
   if (options.fidelity != Fidelity::message || options.lower_bounds) return;
   place_messages();
-  messages_.emplace(*engine_, links_ ? &*links_ : nullptr);
+  messages_.emplace(*engine_, links_ ? &*links_ : nullptr, routes_ ? &*routes_ : nullptr);
 }
 
 void SimNetwork::place_messages() {
   std::vector<MessagePattern*> all;
   for (const Pattern& pattern : patterns_.placed())
     all.push_back(&placed_.emplace_back(*pattern.schedule, pattern.placement));
-  if (!links_ || !options_.patterns_only) return;
+  if (!links_ || routes_ || !options_.patterns_only) return;
   keep_narrowest_links(all, patterns_.bandwidths());
   if (options_.one_at_a_time) leave_out_unshared_links(all, patterns_.bandwidths());
 }
@@ -120,6 +121,7 @@ const std::vector<int>& SimNetwork::phase_links(PatternId pattern, std::size_t p
 
 void SimNetwork::start_flow(EndpointPair ends, std::span<const int> links, Bytes size,
                             Engine::Callback&& done) {
+  if (routes_) links = routes_->best(ends.from, ends.to, links);
   if (links_) return links_->start_flow(links, size, std::move(done));
   engine_->start_flow(ends, size, std::move(done));
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/engine/engine.hpp"
+#include "sim/network/adaptive_routes.hpp"
 #include "sim/network/max_min_sharing.hpp"
 #include "sim/patterns/message_simulation.hpp"
 #include "sim/patterns/network_patterns.hpp"
@@ -68,6 +69,7 @@ class SimNetwork {
   LinkOptions options_;
   std::unique_ptr<Engine> engine_;
   std::optional<MaxMinSharing> links_;       ///< unless SimGrid shares them
+  std::optional<AdaptiveRoutes> routes_;     ///< if messages choose their routes
   std::deque<MessagePattern> placed_;        ///< by pattern (fidelity message)
   std::optional<MessageNetwork> messages_;   ///< fidelity message
   std::int64_t sampled_ = 0, modelled_ = 0;  ///< see Started

@@ -70,8 +70,9 @@ TEST_CASE("the gap of evolution on six parameters is less than half of that of r
 
 // NNLO's slides have "indications that [evolution] works better for large number of parameters and non-smooth
 // objective function" than Bayesian optimization.
-TEST_CASE("on ten parameters and steps with ripples, Bayesian optimization is nearer than evolution",
-          "[campaigns]") {
+TEST_CASE(
+    "on ten and thirty parameters and steps with ripples, Bayesian optimization is nearer than evolution",
+    "[campaigns]") {
   const auto rough = [](const Values& x) {
     double sum = 0;
     for (const double one : x)
@@ -80,6 +81,8 @@ TEST_CASE("on ten parameters and steps with ripples, Bayesian optimization is ne
   };
   const double bayesian = mean_gap(SearchMethod::bayesian, hypercube(10), 80, rough, 2);
   CHECK(bayesian < 0.8 * mean_gap(SearchMethod::evolution, hypercube(10), 80, rough, 2));
+  CHECK(mean_gap(SearchMethod::bayesian, hypercube(30), 80, rough, 3) <
+        mean_gap(SearchMethod::evolution, hypercube(30), 80, rough, 3));
 }
 
 TEST_CASE("a failed trial counts as the worst outcome", "[campaigns]") {

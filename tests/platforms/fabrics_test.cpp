@@ -213,6 +213,48 @@ TEST_CASE("a Valiant route between groups crosses exactly two global cables", "[
   CHECK(globals(0, 383) == 0);
 }
 
+TEST_CASE("adaptive messages between groups choose from two minimal and two Valiant routes", "[platforms]") {
+  DragonflyShape shape = aries(5);
+  shape.routing = DragonflyShape::Routing::adaptive;
+  const Topology topology(platform_of(384 * 5, shape));
+  CHECK(topology.choices(0, 383) == 1);
+  REQUIRE(topology.choices(900, 17) == 4);
+  std::set<int> cables;
+  for (unsigned choice = 0; choice < 4; ++choice) {
+    std::vector<int> links;
+    topology.route(900, 17, choice, links);
+    int globals = 0, at = topology.endpoint_vertex(900);
+    for (const int id : links) {
+      CHECK(topology.link_ends(id).first == at);
+      at = topology.link_ends(id).second;
+      if (topology.link_kind(id) != "global cable") continue;
+      ++globals;
+      CHECK(cables.insert(id).second);  // no two choices share a global cable
+    }
+    CHECK(at == topology.endpoint_vertex(17));
+    CHECK(globals == (choice < 2 ? 1 : 2));
+    if (choice == 0) CHECK(links == route_between(topology, 900, 17));
+  }
+}
+
+TEST_CASE("with two groups there is no Valiant route, and a choice with a dead link leads around it",
+          "[platforms]") {
+  DragonflyShape shape = aries(2);
+  shape.routing = DragonflyShape::Routing::adaptive;
+  Platform platform = platform_of(384 * 2, shape);
+  const Topology topology(platform);
+  REQUIRE(topology.choices(0, 500) == 2);
+  std::vector<int> second;
+  topology.route(0, 500, 1, second);
+  for (const int id : second) {
+    if (topology.link_kind(id) == "global cable") platform.dead_links = {id};
+  }
+  REQUIRE(platform.dead_links.size() == 1);
+  std::vector<int> around;
+  Topology(platform).route(0, 500, 1, around);
+  CHECK(around == route_between(topology, 0, 500));
+}
+
 TEST_CASE("a dragonfly has exactly the cables of its three ranks", "[platforms]") {
   const Platform platform = platform_of(1, aries(4, 10));
   const int in_groups = 4 * 96 * (15 + 5), between = 4 * 3 * 10, in_node = 6;

@@ -1,6 +1,6 @@
 """The picture docs/img/learning-time.png, from docs/notes/2026-11-learning-time.csv.
 
-Renewed from the results of `stepcast learn scenarios/learn/sandblaster.yaml -o FOLDER/sandblaster`; docs/reference/scorecard.md has the claims.
+Renewed from the folder learn/ of the results of tools/scorecard.py.
 """
 import pathlib
 import statistics

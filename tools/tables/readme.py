@@ -1,6 +1,6 @@
 """The table of errors of README.md, from the files that the pages' own tables are drawn from."""
-from tables import discrepancy, gpu, real_runs
-from tables.page import markdown
+from tables import discrepancy, gpu, real_runs, scorecard
+from tables.page import markdown, percent
 
 HEADS = "| compared with | blind | figures | inside the 90 % interval | median error | mean error |"
 # Three tests that are over (docs/notes/2026-11-discrepancy.md): 7 of 7, 28 of 31 and 7 of 10 figures inside; errors of the best and the
@@ -16,6 +16,9 @@ def tables():
     _, figures, experiments, inside, _, median, mean, *_ = discrepancy.left_out_row()
     title = f"published figures: {experiments} experiments, each left out of the term's fit"
     rows = [PAST, (title, "no", figures, inside, median, mean)]
+    blind, points, holds, median, mean = scorecard.in_short()
+    title = "[claims of four documents](docs/reference/scorecard.md)"
+    rows.append((title, blind, points, percent(holds, 0), percent(median), percent(mean)))
     points, mean, half = next((points, mean, half) for name, points, mean, half, *_ in real_runs.in_short() if "shared memory" in name)
     rows.append(real("2 ranks on two CPU cores", points, half, mean))
     points, _, mean, half, _ = gpu.in_short()

@@ -10,6 +10,7 @@ Renewed from the folder that tools/scorecard.py writes.
 import math
 import pathlib
 import re
+import statistics
 
 from tables.page import ROOT, csv_text, grouped, markdown, percent, read_csv
 
@@ -92,14 +93,15 @@ def forecast_line(claim, row):
 
 
 def trained_line(claim, row):
-    """By the seeds; with a range, by the ratio of the medians of the errors (1 - accuracy)."""
+    """By the seeds; with a range, what holds must also have the ratio of the medians of the errors (1 - accuracy) inside."""
     low, high = claimed(claim, row)
     medians = [number(row[name]) if low is None else 1 - number(row[name]) for name in ("median_point", "median_over")]
     ratio = medians[0] / medians[1] if all(value and math.isfinite(value) for value in medians) else None
     verdict = {"yes": "holds", "no": "fails", "open": "open"}[row["verdict"]]
-    if low is not None:
-        verdict = "holds" if ratio is not None and low <= ratio <= high else "fails"
-    return {"class": "mechanism" if claim["kind"] == "mechanism" else "loss", "forecast": ratio, "verdict": verdict, "blind": claim["blind"],
+    if low is not None and (ratio is None or not low <= ratio <= high):
+        verdict = "fails"
+    return {"class": "mechanism" if claim["kind"] == "mechanism" else "loss", "forecast": ratio, "low": None, "high": None,
+            "claim_low": low, "claim_high": high, "verdict": verdict, "blind": claim["blind"],
             "times": "trained", "why": f"{row['holds_in']} of {row['seeds']} seeds" + (f"; {claim['note']}" if claim["note"] else "")}
 
 
@@ -148,6 +150,14 @@ def renewed(results):
 
 def counted(title, rows):
     return (title, len({row["item"] for row in rows}), len(rows), *(sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS))
+
+
+def in_short():
+    """Of the figures that can be judged: how many are blind, how many there are, the share that holds, median and mean error."""
+    rows = [row for row in read_csv(DATA) if row["class"] == "figure" and row["verdict"] != "cannot be judged"]
+    errors = [abs(float(row["forecast"]) / statistics.mean((float(row["claim_low"]), float(row["claim_high"]))) - 1) for row in rows]
+    holds = sum(row["verdict"] == "holds" for row in rows)
+    return sum(row["blind"] == "yes" for row in rows), len(rows), holds / len(rows), statistics.median(errors), statistics.mean(errors)
 
 
 def short(row):

@@ -127,6 +127,7 @@ std::vector<LearnedRun> learned_runs(const Results& learning, std::optional<doub
     run.samples = number(last, "samples");
     run.loss = loss_of(last);
     run.accuracy = last.number("accuracy");
+    run.loss_low_energy = last.number("loss_low_energy");
     if (!target_loss) continue;
     const auto reached =
         std::ranges::find_if(rows, [&](const Row* row) { return loss_of(*row) <= *target_loss; });

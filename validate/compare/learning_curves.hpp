@@ -20,6 +20,7 @@ struct LearnedRun {
   std::int64_t mini_batches = 0;                 ///< of a worker
   double seconds = 0, samples = 0, loss = 0;     ///< at the end
   std::optional<double> accuracy = {};           ///< at the end
+  std::optional<double> loss_low_energy = {};    ///< of a generator, at the end
   std::optional<double> seconds_to_target = {};  ///< when an evaluation first shows the target loss
   std::optional<double> samples_to_target = {};  ///< samples of all workers until then
 };

@@ -123,6 +123,15 @@ TEST_CASE("the energy coefficient is 0 for equal sets and 1 for two points", "[l
   CHECK(energy_coefficient({1}, {1}, 1) == 0);
 }
 
+TEST_CASE("showers of low energy are compared among themselves", "[learning]") {
+  // Energies of the real ones: 1, 2, 3, 4; below the median of 3 are the first two.
+  const std::vector<float> real{1, 0, 1, 1, 3, 0, 0, 4};
+  CHECK(low_energy_coefficient({1, 1, 1, 0, 50, 50}, real, 2) == Approx(0).margin(1e-12));
+  CHECK(energy_coefficient({1, 1, 1, 0, 50, 50}, real, 2) > 0.1);
+  CHECK(low_energy_coefficient({2, 0}, real, 2) == energy_coefficient({2, 0}, {1, 0, 1, 1}, 2));
+  CHECK(low_energy_coefficient({3, 0, 7, 7}, real, 2) == 1);  // none is of low energy
+}
+
 TEST_CASE("models that are no generator and discriminator are refused", "[learning]") {
   const auto refuses = [](const Model& model, const char* first, const std::string& why) {
     CHECK_THROWS_WITH(learning_task(model, first),

@@ -50,6 +50,21 @@ TEST_CASE("folding is automatic, on or off, and true and false are on and off", 
           "simulation.fold: expected one of automatic, on, off, true, false, got \"never\"");
 }
 
+TEST_CASE("where messages choose their routes, each of them is simulated, by the solver that knows the load",
+          "[scenarios][errors]") {
+  const auto adaptive = [](const std::string& setting) {
+    return shipped_experiment("cray-plugin-sync", {"platform.network.routing=adaptive", setting});
+  };
+  CHECK(adaptive("workers=16").fidelity == Fidelity::message);
+  CHECK(adaptive("workers=16").link_sharing == LinkSharing::max_min);
+  CHECK_THROWS_WITH(adaptive("simulation.fidelity=coupled"),
+                    "--set simulation.fidelity=coupled: simulation.fidelity: only automatic or message with "
+                    "routing: adaptive");
+  CHECK_THROWS_WITH(adaptive("simulation.sharing=simgrid"),
+                    "--set simulation.sharing=simgrid: simulation.sharing: only automatic or max_min with "
+                    "routing: adaptive");
+}
+
 TEST_CASE("times of a batch that was not measured are computed from the given traces", "[scenarios]") {
   CHECK(quick({"batch_per_worker=6"}).plan.trace_kind == "captured, scaled");
   CHECK(quick({"batch_per_worker=6", "trace=[resnet50-b1-cpu, resnet50-b8-cpu]"}).plan.trace_kind ==

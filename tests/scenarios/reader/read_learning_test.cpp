@@ -123,7 +123,7 @@ TEST_CASE("contradictory learning options are refused with the key", "[scenarios
        "s.yaml:1:84: learning.warm_start: not valid with start"},
       {"{mini_batches: 10, learning_rate: 0.1, data: {kind: images}, trends: [{point: {workers: 1}, over: "
        "{workers: 2}, quantity: los, relation: less_than, source: a}]}",
-       "s.yaml:1:123: learning.trends[0].quantity: expected one of loss, accuracy, seconds, "
+       "s.yaml:1:123: learning.trends[0].quantity: expected one of loss, accuracy, loss_low_energy, seconds, "
        "seconds_to_target, "
        "samples_to_target, got \"los\"; did you mean \"loss\"?"},
       {"{mini_batches: 10, learning_rate: 0.1, data: {kind: raw, train: [], test: a}}",
