@@ -89,6 +89,7 @@ prints '48      100 GB/s' show platform pairs.yaml
 prints 'pairs.yaml: note: network.bandwidth: 200 GB/s is more than the fastest NICs have (100 GB/s); did you mean 200 Gbit/s?' check pairs.yaml
 topology=$source_folder/tests/platforms/discovery/two-sockets.xml
 prints 'written: found.yaml' import-platform --lstopo "$topology" --device v100-sxm2-16gb -o found.yaml
+prints "note: lstopo lists GPUs in PCI order" import-platform --lstopo "$topology" --device v100-sxm2-16gb -o found.yaml
 sed 's/allowed_cpuset="0x00000003"/allowed_cpuset="0x00000600"/' "$topology" >no-core.xml
 refuses 2 'no-core.xml:1: expected the XML of a topology' import-platform --lstopo no-core.xml --device v100-sxm2-16gb -o found.yaml
 rm found.yaml no-core.xml

@@ -255,6 +255,49 @@ TEST_CASE("aggregation nodes are no hosts, and a spine with a management node is
   CHECK_THAT(fabric.doubts.back(), Catch::Matchers::Contains("have cables to 9 others"));
 }
 
+TEST_CASE("hosts with other numbers of ports are no nodes, and their ports do not count", "[platforms]") {
+  // Four nodes with a port on each of two rails, a management node on one, a storage server on both.
+  std::string text, adapters;
+  const auto add_port = [&](const std::string& host, int leaf, int port) {
+    const std::string name = fmt::format("{}_{}_{}", host, leaf, port);
+    text += fmt::format("[{0}] \"H-{1}\"[1](1) # \"{2} mlx5_{3}\" lid 1 4xNDR\n", port, name, host, leaf);
+    adapters += fmt::format("\nCa 1 \"H-{0}\" # \"{1} mlx5_{2}\"\n[1](1) \"S-a{2}\"[{3}] # lid 1 4xNDR\n",
+                            name, host, leaf, port);
+  };
+  for (int leaf = 0; leaf < 2; ++leaf) {
+    text += fmt::format("\nSwitch 65 \"S-a{}\" # \"leaf\" enhanced port 0 lid 1 lmc 0\n", leaf);
+    for (int node = 0; node < 4; ++node) add_port(fmt::format("dgx-{}", node), leaf, node + 1);
+    if (leaf == 0) add_port("ufm", leaf, 5);
+    for (int port = 6; port < 8; ++port) add_port("storage", leaf, port);
+    for (int cable = 0; cable < 4; ++cable)
+      text += fmt::format("[{}] \"S-b\"[{}] # 4xNDR\n", 40 + cable, cable);
+  }
+  text += "\nSwitch 65 \"S-b\" # \"spine\" enhanced port 0 lid 1 lmc 0\n";
+  for (int cable = 0; cable < 8; ++cable)
+    text += fmt::format("[{}] \"S-a{}\"[4] # 4xNDR\n", cable, cable / 4);
+  const DiscoveredFabric fabric = read_infiniband_fabric(text + adapters, "f");
+  CHECK(fabric.nodes == 4);
+  CHECK(fabric.nics_per_node == 2);
+  CHECK(fabric.rails);
+  REQUIRE(fabric.levels.size() == 1);
+  CHECK(fabric.levels[0].down == 4);
+  CHECK(fabric.levels[0].taper == 1);
+  CHECK(fabric.doubts == std::vector<std::string>{"2 of 6 hosts have not 2 ports and are left out with "
+                                                  "theirs, such as management and storage nodes."});
+}
+
+TEST_CASE("cables of an unknown rate are named, and the notes of the file are printed", "[platforms]") {
+  std::string text = fabric_text(8, 2, true);
+  for (std::size_t at; (at = text.find("4xHDR")) != std::string::npos;) text.replace(at, 5, "4xQQQ");
+  const DiscoveredFabric fabric = read_infiniband_fabric(text, "f");
+  CHECK_FALSE(fabric.port);
+  const DiscoveredPlatform platform = with_fabric(read_nvidia_topology(file("dgx1.txt"), "f"), fabric);
+  const std::vector<std::string> doubts = platform_doubts(platform);
+  CHECK(std::ranges::count(doubts, "No cable has a rate that is known; that of ports is assumed.") == 1);
+  for (const std::string& doubt : doubts)
+    CHECK_THAT(platform_file_text(platform), Catch::Matchers::Contains("# - " + doubt));
+}
+
 TEST_CASE("an adapter that does not name its host is a node of its own", "[platforms]") {
   const DiscoveredFabric fabric = read_infiniband_fabric(fabric_text(8, 2, false), "f");
   CHECK(fabric.nodes == 9);
