@@ -50,6 +50,7 @@ void import_network(const std::filesystem::path& config, std::int64_t sequence,
   if (sequence > 0 && !network.reads_tokens())
     throw InputError("--sequence: not valid for a network of images, whose size is in its configuration");
   write_network(network_text(network, output.stem().string(), sequence), output);
+  if (!network.unread.empty()) fmt::print("note: {}\n", unread_text(network));
 }
 
 #ifdef STEPCAST_HAS_ONNX

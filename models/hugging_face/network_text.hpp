@@ -42,7 +42,8 @@ struct HuggingFaceConfig {
 
   HuggingFaceFamily family;
   Head head{};
-  std::string origin;  ///< `_name_or_path`; empty if it is missing or no short text
+  std::string origin;               ///< `_name_or_path`; empty if it is missing or no short text
+  std::vector<std::string> unread;  ///< keys that may change the network and that nothing reads
   std::int64_t layers = 1;
   std::int64_t width = 1;
   std::int64_t heads = 1;
@@ -84,7 +85,7 @@ struct HuggingFaceConfig {
 };
 
 /// Reads the top level of `config.json`. JSON is YAML, so the strict reader of core gives file, line and
-/// column. Keys that do not change shapes or work are ignored.
+/// column. Keys that do not change shapes or work are ignored, and those of which it is not known are listed.
 /// @throws InputError for a missing key, a wrong type, an unknown `model_type`, a network that
 /// `architectures` names and that cannot be built, a key that changes the network in a way that is not read,
 /// or sizes that do not fit
@@ -94,6 +95,9 @@ HuggingFaceConfig read_hugging_face_config(const YamlValue& value);
 /// that are added to them. Values are padded to the width of keys and cut again, as the library does for
 /// FlashAttention 2; a pool of averages stands for the cut.
 std::string latent_attention(const HuggingFaceConfig& config, std::string_view input, std::int64_t tokens);
+
+/// "keys that are not read: A, B", the first ten of them; empty without any.
+std::string unread_text(const HuggingFaceConfig& config);
 
 /// The layers of a network of two sequences, from its input to its loss, and its input: the words of both, or
 /// a sound and the words.

@@ -1,6 +1,7 @@
 #include "validate/measure/benchmark_readers.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -102,10 +103,18 @@ bool is_time(const std::vector<std::string>& words, std::size_t column, double s
   return std::abs(size / (1e3 * *time) - *bandwidth) <= 0.006 + *bandwidth * (0.01 + 0.006 / *time);
 }
 
+/// True if a column of a row counts wrong results.
+bool is_wrong(const std::vector<std::string>& words, std::size_t column) {
+  const auto wrong = words.size() > column ? figure(words[column]) : std::nullopt;
+  return wrong && *wrong > 0;
+}
+
 /// Reads "size count type redop root time algbw busbw error time algbw busbw error". Versions of nccl-tests
 /// leave out `root`, also `redop`, or leave `redop` blank: the columns of times are those that agree with
 /// algbw.
-void read_row(const std::vector<std::string>& words, NcclTests& tests, const std::string& file, int line) {
+/// @param counts_wrong  the error of the header is a number of wrong results
+void read_row(const std::vector<std::string>& words, bool counts_wrong, NcclTests& tests,
+              const std::string& file, int line) {
   const auto bytes = parse_integer(words.front());
   if (!bytes || static_cast<double>(*bytes) > kLargestFigure)
     return;  // a line of a log that begins with a digit
@@ -121,6 +130,10 @@ void read_row(const std::vector<std::string>& words, NcclTests& tests, const std
     if (second) row.in_place = Seconds{1e-6 * *figure(words[column + kInPlace])};
     if (tests.rows.size() == kMostRows) refuse(file, line, fmt::format("more than {} rows", kMostRows));
     tests.rows.push_back(row);
+    tests.types.insert(words[2]);
+    constexpr std::size_t kWrong = 3;  // columns from a time to its #wrong
+    if (counts_wrong && (is_wrong(words, column + kWrong) || is_wrong(words, column + kInPlace + kWrong)))
+      ++tests.wrong_rows;
     const std::size_t known = first ? column : column + kInPlace;
     const double algorithm = *figure(words[known + 1]);
     const auto bus = words.size() > known + 2 ? figure(words[known + 2]) : std::nullopt;
@@ -134,12 +147,17 @@ void read_row(const std::vector<std::string>& words, NcclTests& tests, const std
 NcclTests read_nccl_text(std::string_view text, const std::string& file) {
   NcclTests tests;
   std::set<std::string> hosts;
+  bool counts_wrong = false;
   for_each_line(text, [&](const std::string& line, const std::vector<std::string>& words, int number) {
     if (words.front().front() == '#') {
+      if (words.size() > 2 && words[1] == "size" && words[2] == "count") {
+        if (!tests.rows.empty()) refuse(file, number, "a second table begins here: give one table in a file");
+        counts_wrong = contains(line, "#wrong");
+      }
       read_rank(words, tests, hosts);
       if (tests.operation.empty()) tests.operation = operation_in(line);
     } else if (begins_with_digit(words.front()) && words.size() > 3) {
-      read_row(words, tests, file, number);
+      read_row(words, counts_wrong, tests, file, number);
     } else if (tests.operation.empty()) {
       tests.operation = operation_of_command(line);
     }
@@ -157,6 +175,13 @@ std::optional<Seconds> json_time(const nlohmann::json& row, const char* key, con
   return Seconds{1e-6 * time};
 }
 
+bool json_wrong(const nlohmann::json& row, const char* key) {
+  const auto found = row.find(key);
+  if (found == row.end() || !found->is_object()) return false;
+  const auto wrong = found->find("nwrong");
+  return wrong != found->end() && wrong->is_number() && wrong->get<double>() > 0;
+}
+
 NcclTests read_nccl_json(std::string_view text, const std::string& file) {
   NcclTests tests;
   const auto root = nlohmann::json::parse(text, nullptr, false);
@@ -169,7 +194,10 @@ NcclTests read_nccl_json(std::string_view text, const std::string& file) {
       if (!(size >= 0 && size <= kLargestFigure))
         refuse(file, 1, fmt::format("expected a size, got {:.6g}", size));
       const NcclTestsRow read{{size}, json_time(row, "out_of_place", file), json_time(row, "in_place", file)};
-      if (size > 0 && (read.out_of_place || read.in_place)) tests.rows.push_back(read);
+      if (size <= 0 || (!read.out_of_place && !read.in_place)) continue;
+      tests.rows.push_back(read);
+      tests.types.insert(row.value("type", ""));
+      if (json_wrong(row, "out_of_place") || json_wrong(row, "in_place")) ++tests.wrong_rows;
     }
   } catch (const nlohmann::json::exception&) {
     refuse(file, 1,
@@ -183,6 +211,16 @@ NcclTests read_nccl_json(std::string_view text, const std::string& file) {
 Seconds NcclTestsRow::time() const {
   if (!in_place) return *out_of_place;
   return out_of_place ? std::min(*out_of_place, *in_place) : *in_place;
+}
+
+std::string NcclTests::doubts() const {
+  std::string text;
+  if (wrong_rows > 0)
+    text = fmt::format("{} of {} rows have wrong results (#wrong)", wrong_rows, rows.size());
+  if (types.size() > 1)
+    text += fmt::format("{}rows of types {} count by their bytes", text.empty() ? "" : "; ",
+                        fmt::join(types, ", "));
+  return text;
 }
 
 NcclTests read_nccl_tests(std::string_view text, const std::string& file_name) {
@@ -272,11 +310,17 @@ BenchmarkTimes nccl_times(std::string_view text, const std::string& file, const 
     refuse(
         file, 1,
         fmt::format("expected a table of sendrecv, all_reduce, all_gather or reduce_scatter, got {}", name));
+  if (tests.ranks > 0 && ranks > 0 && tests.ranks != ranks)
+    refuse(file, 1,
+           fmt::format("--ranks: the table lists {} ranks, got {}; take the list out if it is cut",
+                       tests.ranks, ranks));
   if (tests.ranks > 0) ranks = tests.ranks;
   if (name != "sendrecv" && ranks < 2)
     refuse(file, 1,
            fmt::format("the file does not say how many ranks this {} had: give --ranks N (2 or more)", name));
-  BenchmarkTimes benchmark{name + "_perf of nccl-tests", ranks, {}};
+  const std::string doubts = tests.doubts();
+  BenchmarkTimes benchmark{
+      name + "_perf of nccl-tests" + (doubts.empty() ? "" : "; " + doubts), ranks, {}, doubts};
   for (const NcclTestsRow& row : tests.rows) {
     const double bytes = row.size.value, seconds = row.time().value;
     benchmark.times.push_back(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,11 +28,16 @@ struct NcclTests {
   /// Columns algbw and busbw [GB/s] of the row with the greatest algbw of a text; 0: none
   double algorithm_bandwidth = 0, bus_bandwidth = 0;
   std::vector<NcclTestsRow> rows;
+  int wrong_rows = 0;           ///< rows whose results were wrong (#wrong)
+  std::set<std::string> types;  ///< of the elements, such as "float"
+
+  /// What a reader of the table should know: wrong results, several types; empty if there is nothing.
+  std::string doubts() const;
 };
 
 /// Reads the text of nccl-tests of any version, or its JSON (`-J`). Lines of NCCL's log and rows of 0 bytes
 /// are left out, and the ranks that `mpirun --tag-output` and `srun -l` put before each line.
-/// @throws InputError that names the line
+/// @throws InputError that names the line, also of a second table
 NcclTests read_nccl_tests(std::string_view text, const std::string& file_name);
 
 /// The collective of a table: that of its header, or the one that the user names.
@@ -44,6 +50,7 @@ struct BenchmarkTimes {
   std::string what;  ///< "OSU MPI Allreduce Latency Test, 8 ranks"
   int ranks = 0;     ///< 0: the file does not say
   std::vector<MessageTime> times;
+  std::string doubts = {};  ///< about the table, in `what` too
 };
 
 /// Reads the text or JSON of nccl-tests (sendrecv, all_reduce, all_gather, reduce_scatter) and the text of

@@ -237,6 +237,32 @@ TEST_CASE("the ranks that launchers put before lines are left out", "[validate][
   }
 }
 
+TEST_CASE("a table's wrong results and several types are named, and a second table is refused",
+          "[validate][nccl][errors]") {
+  const std::string header =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n";
+  const std::string row =
+      "     1048576        262144     float     sum      -1    35.00   29.96   52.43      ";
+  const std::string half =
+      "     2097152       1048576      half     sum      -1    70.00   29.96   52.43      0\n";
+  CHECK(read_nccl_tests(header + row + "0\n", "t.txt").doubts().empty());
+  CHECK(read_nccl_tests(header + row + "7\n", "t.txt").doubts() == "1 of 1 rows have wrong results (#wrong)");
+  CHECK(read_nccl_tests(header + row + "0\n" + half, "t.txt").doubts() ==
+        "rows of types float, half count by their bytes");
+  CHECK(read_benchmark(header + row + "7\n" + half, "all_reduce_perf.txt", 8).what ==
+        "all_reduce_perf of nccl-tests; 1 of 2 rows have wrong results (#wrong); rows of types float, half "
+        "count by their bytes");
+  CHECK_THROWS_WITH(read_nccl_tests(header + row + "0\n" + header + half, "t.txt"),
+                    "t.txt:3:1: a second table begins here: give one table in a file");
+  CHECK(
+      read_nccl_tests(
+          R"({"args": ["all_reduce_perf"], "results": [{"size": 8, "type": "float", "in_place": {"time": 1.5, "nwrong": 3}}]})",
+          "t.json")
+          .wrong_rows == 1);
+  CHECK_THROWS_WITH(read_benchmark(kNew, "t.txt", 16),
+                    "t.txt:1:1: --ranks: the table lists 2 ranks, got 16; take the list out if it is cut");
+}
+
 TEST_CASE("the hosts of a table are those in its list of devices", "[validate][nccl]") {
   std::string text = kNew;
   text.replace(text.find("on n device  1 [0x0b]"), 4, "on m");
