@@ -28,7 +28,10 @@ NvlinkRate nvlink_of(const std::string& device) {
       {"gh200", 20.6, "NVLink 4: SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
       {"mi300x", 64, "xGMI: 128 GB/s a link in both directions, AMD CDNA 3 white paper"},
       {"mi250x", 50, "xGMI: 50 GB/s a link and direction, AMD CDNA 2 white paper"},
-      {"b200", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"}};
+      {"b200", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
+      {"gb200", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
+      {"b300", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
+      {"gb300", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"}};
   for (const NvlinkRate& one : rates) {
     if (device.starts_with(one.device)) return one;
   }
@@ -199,6 +202,13 @@ std::vector<std::string> platform_doubts(const DiscoveredPlatform& platform) {
       doubts.push_back(
           "PCIe switches have different numbers of GPUs, or not neighbours; GPUs are taken as connected to "
           "sockets.");
+    const int listed = static_cast<int>(platform.server->nics.size()), used = nics_of(*platform.server).count;
+    if (listed > used)
+      doubts.push_back(fmt::format(
+          "{} of {} NICs share no PCIe switch with a GPU and are left out, such as those of storage.",
+          listed - used, listed));
+    if (listed == 0 && !platform.fabric)
+      doubts.push_back(fmt::format("{} lists no NIC; one is assumed.", platform.server->found_by));
   }
   if (!platform.fabric) return doubts;
   doubts.insert(doubts.end(), platform.fabric->doubts.begin(), platform.fabric->doubts.end());

@@ -306,6 +306,21 @@ TEST_CASE("an adapter that does not name its host is a node of its own", "[platf
   CHECK(fabric.doubts.front() == "8 adapters do not name their host; each counts as one.");
 }
 
+TEST_CASE("NICs beside no GPU, and a server without NICs, are named", "[platforms]") {
+  const std::string near =
+      "     GPU0 GPU1 mlx5_0 mlx5_1 mlx5_2 CPU Affinity\nGPU0 X NV18 PXB SYS SYS 0-15\n"
+      "GPU1 NV18 X SYS PXB SYS 16-31\nmlx5_0 PXB SYS X SYS SYS\nmlx5_1 SYS PXB SYS X SYS\n"
+      "mlx5_2 SYS SYS SYS SYS X\n";
+  DiscoveredPlatform platform{"found", "h100-sxm", 1, read_nvidia_topology(near, "f"), {}};
+  CHECK(written(platform).network.nics == 2);
+  CHECK(std::ranges::count(
+            platform_doubts(platform),
+            "1 of 3 NICs share no PCIe switch with a GPU and are left out, such as those of storage.") == 1);
+  platform.server = read_nvidia_topology("     GPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n", "f");
+  CHECK(std::ranges::count(platform_doubts(platform), "nvidia-smi topo -m lists no NIC; one is assumed.") ==
+        1);
+}
+
 TEST_CASE("functions of one NIC are one NIC", "[platforms]") {
   const DiscoveredServer server = read_nvidia_topology(
       "     GPU0 GPU1 mlx5_0 mlx5_1 mlx5_2 CPU Affinity\nGPU0 X SYS NODE NODE PIX 0-15\nGPU1 SYS X SYS SYS "
