@@ -34,10 +34,12 @@ void write_network(const std::string& text, const std::filesystem::path& output)
     return read_model(YamlValue(written, ""));
   });
   const std::int64_t trained = trainable_parameters(model), untrained = all_parameters(model) - trained;
-  fmt::print("{}: one sample is one {}, {} parameters{}, {:.6g} GFLOP forward\nwritten: {}\n", model.name,
-             model.sample, trained,
-             untrained > 0 ? fmt::format(" and {} that are not trained", untrained) : "",
-             forward_flops(model).value / 1e9, output.string());
+  fmt::print("{}: one sample is one {}, {} parameters{}, {:.6g} GFLOP forward\n", model.name, model.sample,
+             trained, untrained > 0 ? fmt::format(" and {} that are not trained", untrained) : "",
+             forward_flops(model).value / 1e9);
+  const std::size_t losses = model.source.find("; ");
+  if (losses != std::string::npos) fmt::print("note: {}\n", model.source.substr(losses + 2));
+  fmt::print("written: {}\n", output.string());
 }
 
 }  // namespace
@@ -50,7 +52,6 @@ void import_network(const std::filesystem::path& config, std::int64_t sequence,
   if (sequence > 0 && !network.reads_tokens())
     throw InputError("--sequence: not valid for a network of images, whose size is in its configuration");
   write_network(network_text(network, output.stem().string(), sequence), output);
-  if (!network.unread.empty()) fmt::print("note: {}\n", unread_text(network));
 }
 
 #ifdef STEPCAST_HAS_ONNX

@@ -96,9 +96,6 @@ HuggingFaceConfig read_hugging_face_config(const YamlValue& value);
 /// FlashAttention 2; a pool of averages stands for the cut.
 std::string latent_attention(const HuggingFaceConfig& config, std::string_view input, std::int64_t tokens);
 
-/// "keys that are not read: A, B", the first ten of them; empty without any.
-std::string unread_text(const HuggingFaceConfig& config);
-
 /// The layers of a network of two sequences, from its input to its loss, and its input: the words of both, or
 /// a sound and the words.
 std::string encoder_decoder_layers(const HuggingFaceConfig& config, std::int64_t tokens);
