@@ -225,6 +225,9 @@ void import_file(const ImportOptions& options) {
       throw InputError("--output, --size: the only options that are valid with an ONNX graph");
     return import_onnx(options.profile, options.sizes, options.output);
   }
+  if (std::filesystem::path(options.profile).extension() == ".et")
+    throw InputError(
+        fmt::format("{}: expected the folder of the traces of all ranks, *.RANK.et", options.profile));
   const std::string head = head_of(options.profile);
   const bool of_profile = !is_network_config(head);
   if (!options.step.empty() && !of_profile) throw InputError("--step: only valid with a profile");
