@@ -241,6 +241,7 @@ struct OsuFigures {
   Kind kind = Kind::unknown;
   std::string what;
   std::vector<std::pair<double, double>> rows;
+  int failed = 0;  ///< rows whose validation failed
 };
 
 double number_in(const std::string& word, const std::string& file, int line) {
@@ -267,11 +268,13 @@ OsuFigures read_osu(std::string_view text, const std::string& file) {
   for_each_line(text, [&](const std::string& line, const std::vector<std::string>& words, int number) {
     if (words.front().front() == '#') {
       if (!contains(line, "OSU ") || !contains(line, "Test")) return;
+      if (!figures.rows.empty()) refuse(file, number, "a second table begins here: give one table in a file");
       figures.kind = kind_of(words);
       figures.what = line.substr(line.find_first_not_of("# "));
     } else if (begins_with_digit(words.front())) {
       if (words.size() < 2) refuse(file, number, "expected a size and a time");
       figures.rows.emplace_back(number_in(words[0], file, number), number_in(words[1], file, number));
+      if (words.back() == "Fail") ++figures.failed;
     }
   });
   return figures;
@@ -290,7 +293,10 @@ BenchmarkTimes osu_times(std::string_view text, const std::string& file, int ran
     refuse(file, 1, "expected the output of osu_latency, osu_bw or osu_allreduce with its header");
   if (figures.kind == Kind::all_reduce && ranks < 2)
     refuse(file, 1, "the file does not say how many ranks this all-reduce had: give --ranks N (2 or more)");
-  BenchmarkTimes benchmark{figures.what, ranks, {}};
+  const std::string doubts = figures.failed == 0 ? ""
+                                                 : fmt::format("{} of {} rows failed their validation",
+                                                               figures.failed, figures.rows.size());
+  BenchmarkTimes benchmark{figures.what + (doubts.empty() ? "" : "; " + doubts), ranks, {}, doubts};
   for (const auto& [bytes, value] : figures.rows) {
     if (!(bytes > 0 && value > 0)) continue;
     const double seconds = figures.kind == Kind::bandwidth ? bytes / (1e6 * value) : 1e-6 * value;

@@ -283,6 +283,19 @@ TEST_CASE("the collective is that of the header or the option, and nothing else"
                     "t.txt:1:1: --collective: the table is of all_gather_perf, got all_reduce");
 }
 
+TEST_CASE("a second table of OSU is refused, and rows that failed are named", "[validate][links][errors]") {
+  const std::string bandwidth =
+      "# OSU MPI Bandwidth Test v5.9\n# Size Bandwidth (MB/s)\n1 3.0\n1048576 11000\n";
+  const std::string latency = "# OSU MPI Latency Test v5.9\n# Size Latency (us)\n1 1.5\n1048576 98\n";
+  CHECK_THROWS_WITH(read_benchmark(bandwidth + latency, "t.txt", 0),
+                    "t.txt:5:1: a second table begins here: give one table in a file");
+  const BenchmarkTimes failed = read_benchmark(
+      "# OSU MPI Allreduce Latency Test v7.2\n# Size Avg Latency(us) Validation\n4 5.0 Pass\n1048576 900.0 "
+      "Fail\n",
+      "t.txt", 4);
+  CHECK(failed.what == "OSU MPI Allreduce Latency Test v7.2; 1 of 2 rows failed their validation");
+}
+
 TEST_CASE("OSU's tests of other patterns are refused", "[validate][links][errors]") {
   for (const std::string name : {"Alltoall Latency", "Bi-Directional Bandwidth"})
     CHECK_THROWS_WITH(
