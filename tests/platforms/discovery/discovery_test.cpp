@@ -110,6 +110,26 @@ TEST_CASE("lstopo's XML gives sockets, PCIe switches, NICs and the rate of PCIe 
   CHECK_THROWS_WITH(read_hwloc_topology(damaged, "f"), Catch::StartsWith("f:1: expected the XML"));
 }
 
+TEST_CASE("the fastest PCIe link of GPUs counts, and others or idle ones are named", "[platforms]") {
+  const auto with_rates = [](const std::string& of_all_gpus, const std::string& of_last) {
+    std::string text = file("two-sockets.xml");
+    std::size_t at = 0, last = 0;
+    for (; (at = text.find("[10de:1db5]", at)) != std::string::npos; ++at) {
+      last = text.find("15.753846", at);
+      if (last != std::string::npos) text.replace(last, 9, of_all_gpus);
+    }
+    text.replace(last, 9, of_last);
+    return read_hwloc_topology(text, "f");
+  };
+  const DiscoveredServer mixed = with_rates("15.753846", "03.938462");
+  CHECK(mixed.gpu_pcie->value == Approx(15.753846e9));
+  CHECK(mixed.doubts.front() == "PCIe links of GPUs have 3.94 to 15.8 GB/s; the fastest counts.");
+  const DiscoveredServer idle = with_rates("03.938462", "03.938462");
+  CHECK(idle.gpu_pcie->value == Approx(3.938462e9));
+  CHECK(idle.doubts.front() ==
+        "PCIe links of GPUs have 3.94 GB/s, as if they were idle; run lstopo while the GPUs work.");
+}
+
 TEST_CASE("between sockets of PCIe servers both directions share what NCCL counts for the processor",
           "[platforms]") {
   const auto with_processor = [](const std::string& vendor, int family, int model) {
