@@ -25,7 +25,8 @@ constexpr std::array<SecondName, 8> kSecondNames{{{"hidden_size", "n_embed"},
 /// Keys without any effect on sizes and work: how a network starts, is loaded, generates text, routes tokens
 /// or is evaluated, and constants of its functions.
 constexpr std::string_view kWithoutEffect =
-    " _attn_implementation _attn_implementation_autoset _commit_hash _flash_attn_2_enabled apply_layernorm"
+    " _num_labels _sliding_window_pattern custom_pipelines learned_embeddings _attn_implementation "
+    "_attn_implementation_autoset _commit_hash _flash_attn_2_enabled apply_layernorm"
     " apply_spec_augment attention_softmax_in_fp32 attn_logit_softcapping aux_loss_alpha bad_words_ids"
     " begin_suppress_tokens bias_dropout_fusion bos_token cache_implementation chunk_size_feed_forward"
     " classifier_dropout classifier_proj_size cls_token_id dense_act_fn directionality diversity_penalty"
@@ -52,8 +53,8 @@ constexpr std::string_view kWithoutEffect =
 
 constexpr auto kEnds = std::to_array<std::string_view>(
     {"_token_id", "_token_ids", "_eps", "_epsilon", "_loss_coef", "_penalty", "_prob_threshold"});
-constexpr auto kStarts =
-    std::to_array<std::string_view>({"rope_", "mask_time_", "mask_feature_", "summary_"});
+constexpr auto kStarts = std::to_array<std::string_view>(
+    {"rope_", "mask_time_", "mask_feature_", "summary_", "unsloth_", "sbert_"});
 
 bool without_effect(std::string_view key) {
   const auto ends = [&](std::string_view end) { return key.ends_with(end); };
