@@ -200,6 +200,7 @@ refuses 2 'expected a path ending in .yaml, got "net.json"' import config.json -
 refuses 2 '--sequence' import config.json --sequence 0 -o wrong.yaml
 sed 's/"vocab_size"/"mixer_blocks": 2, "vocab_size"/' config.json >wrong.json
 prints 'note: without dropout; keys that are not read: mixer_blocks' import wrong.json -o wrong.yaml
+rm wrong.yaml
 echo '{"dim": 4096, "n_layers": 32}' >wrong.json
 refuses 2 'wrong.json: expected a profile, which has "traceEvents", or the configuration of a network' import wrong.json -o wrong.yaml
 [ ! -e wrong.yaml ] || fail "a network file was written in spite of an error"

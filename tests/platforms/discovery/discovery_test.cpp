@@ -411,6 +411,21 @@ TEST_CASE("Slurm's blocks, continued lines and topology.yaml are read", "[platfo
                     "f:2: b: the node n1 is below another switch too");
 }
 
+TEST_CASE("what levels of Slurm's switches do not tell is named", "[platforms]") {
+  const DiscoveredFabric loose =
+      read_slurm_topology("SwitchName=a Nodes=n[1-4]\nSwitchName=b Nodes=n[5-6]\n", "f");
+  REQUIRE(loose.doubts.size() == 3);
+  CHECK(loose.doubts[0] == "Leaves have 2 to 4 nodes; the largest counts.");
+  CHECK(loose.doubts[1] == "2 switches have none above them; they are taken as one.");
+  const DiscoveredFabric second = read_slurm_topology(
+      "- topology: one\n  tree: {switches: [{switch: a, nodes: n1}]}\n- topology: two\n  cluster_default: "
+      "true\n"
+      "  tree: {switches: [{switch: b, nodes: 'n[1-3]'}]}\n",
+      "f");
+  CHECK(second.nodes == 3);
+  CHECK(second.doubts.front() == "One of the 2 topologies is read: the default one, or else the first.");
+}
+
 TEST_CASE("rocm-smi's tables give xGMI links and NUMA nodes", "[platforms]") {
   const std::string text =
       "======= ROCm System Management Interface =======\n======= Weight between two GPUs =======\n"
