@@ -81,12 +81,33 @@ std::string operation_of_command(const std::string& line) {
   return known.contains(operation) ? operation : "";
 }
 
+/// What the lines before a table say of its rows.
+struct NcclHeader {
+  bool counts_wrong = false;            ///< the error is a number of wrong results
+  std::size_t in_place = 4;             ///< columns from the first time to the second
+  std::set<std::string> hosts, groups;  ///< of the ranks
+};
+
 /// Counts a line "# Rank  0 Group  0 Pid 1 on HOST device  0 [0x07] GPU".
-void read_rank(const std::vector<std::string>& words, NcclTests& tests, std::set<std::string>& hosts) {
+void read_rank(const std::vector<std::string>& words, NcclTests& tests, NcclHeader& header) {
   if (words.size() < 4 || words[0] != "#" || words[1] != "Rank" || !parse_integer(words[2])) return;
   ++tests.ranks;
   const auto on = std::ranges::find(words, "on");
-  if (on != words.end() && on + 1 != words.end()) hosts.insert(*(on + 1));
+  if (on != words.end() && on + 1 != words.end()) header.hosts.insert(*(on + 1));
+  if (words[3] == "Group" && words.size() > 4) header.groups.insert(words[4]);
+}
+
+/// Reads "# size count type redop root time algbw busbw #wrong ...". Source: writeResultHeader in
+/// src/util.cu of nccl-tests.
+/// @throws InputError for a second table, and for times of the host
+void read_columns(const std::string& line, const NcclTests& tests, const std::string& file, int number,
+                  NcclHeader& header) {
+  constexpr std::size_t kPerIteration = 4;  // columns that -I puts between the two
+  if (!tests.rows.empty()) refuse(file, number, "a second table begins here: give one table in a file");
+  if (contains(line, "cputime"))
+    refuse(file, number, "cputime is the time of the host's calls: run nccl-tests without -C");
+  header.counts_wrong = contains(line, "#wrong");
+  if (contains(line, "i_min")) header.in_place += kPerIteration;
 }
 
 std::optional<double> figure(const std::string& word) {
@@ -112,29 +133,29 @@ bool is_wrong(const std::vector<std::string>& words, std::size_t column) {
 /// Reads "size count type redop root time algbw busbw error time algbw busbw error". Versions of nccl-tests
 /// leave out `root`, also `redop`, or leave `redop` blank: the columns of times are those that agree with
 /// algbw.
-/// @param counts_wrong  the error of the header is a number of wrong results
-void read_row(const std::vector<std::string>& words, bool counts_wrong, NcclTests& tests,
+void read_row(const std::vector<std::string>& words, const NcclHeader& header, NcclTests& tests,
               const std::string& file, int line) {
   const auto bytes = parse_integer(words.front());
   if (!bytes || static_cast<double>(*bytes) > kLargestFigure)
     return;  // a line of a log that begins with a digit
   const double size = static_cast<double>(*bytes);
   if (size <= 0) return;
-  constexpr std::size_t kInPlace = 4;  // columns from the first time to the second
   for (std::size_t column = 3; column <= 5; ++column) {
-    const bool first = is_time(words, column, size), second = is_time(words, column + kInPlace, size);
+    const std::size_t in_place = column + header.in_place;
+    const bool first = is_time(words, column, size), second = is_time(words, in_place, size);
     const bool none = words.size() > column && words[column] == "N/A";
     if (!first && !(none && second)) continue;
     NcclTestsRow row{{size}, {}, {}};
     if (first) row.out_of_place = Seconds{1e-6 * *figure(words[column])};
-    if (second) row.in_place = Seconds{1e-6 * *figure(words[column + kInPlace])};
+    if (second) row.in_place = Seconds{1e-6 * *figure(words[in_place])};
     if (tests.rows.size() == kMostRows) refuse(file, line, fmt::format("more than {} rows", kMostRows));
     tests.rows.push_back(row);
     tests.types.insert(words[2]);
     constexpr std::size_t kWrong = 3;  // columns from a time to its #wrong
-    if (counts_wrong && (is_wrong(words, column + kWrong) || is_wrong(words, column + kInPlace + kWrong)))
-      ++tests.wrong_rows;
-    const std::size_t known = first ? column : column + kInPlace;
+    const bool wrong =
+        (first && is_wrong(words, column + kWrong)) || (second && is_wrong(words, in_place + kWrong));
+    if (header.counts_wrong && wrong) ++tests.wrong_rows;
+    const std::size_t known = first ? column : in_place;
     const double algorithm = *figure(words[known + 1]);
     const auto bus = words.size() > known + 2 ? figure(words[known + 2]) : std::nullopt;
     if (bus && algorithm > tests.algorithm_bandwidth)
@@ -146,23 +167,24 @@ void read_row(const std::vector<std::string>& words, bool counts_wrong, NcclTest
 
 NcclTests read_nccl_text(std::string_view text, const std::string& file) {
   NcclTests tests;
-  std::set<std::string> hosts;
-  bool counts_wrong = false;
+  NcclHeader header;
   for_each_line(text, [&](const std::string& line, const std::vector<std::string>& words, int number) {
     if (words.front().front() == '#') {
-      if (words.size() > 2 && words[1] == "size" && words[2] == "count") {
-        if (!tests.rows.empty()) refuse(file, number, "a second table begins here: give one table in a file");
-        counts_wrong = contains(line, "#wrong");
-      }
-      read_rank(words, tests, hosts);
+      read_rank(words, tests, header);
+      if (words.size() > 2 && words[1] == "size" && words[2] == "count")
+        read_columns(line, tests, file, number, header);
       if (tests.operation.empty()) tests.operation = operation_in(line);
     } else if (begins_with_digit(words.front()) && words.size() > 3) {
-      read_row(words, counts_wrong, tests, file, number);
+      read_row(words, header, tests, file, number);
     } else if (tests.operation.empty()) {
       tests.operation = operation_of_command(line);
     }
   });
-  tests.nodes = static_cast<int>(hosts.size());
+  if (header.groups.size() > 1)
+    refuse(file, 1,
+           fmt::format("its ranks run in {} groups at once (NCCL_TESTS_SPLIT): expected one",
+                       header.groups.size()));
+  tests.nodes = static_cast<int>(header.hosts.size());
   return tests;
 }
 
@@ -173,6 +195,30 @@ std::optional<Seconds> json_time(const nlohmann::json& row, const char* key, con
   if (!(time > 0 && time <= kLargestFigure))
     refuse(file, 1, fmt::format("expected a time in us, got {:.6g}", time));
   return Seconds{1e-6 * time};
+}
+
+/// The ranks and hosts. Each process lists its first device only, and has `nthreads` times `ngpus` of them.
+/// Source: writeDeviceReport in src/util.cu of nccl-tests.
+void read_json_ranks(const nlohmann::json& config, NcclTests& tests) {
+  constexpr std::int64_t kMost = 1 << 20;
+  const auto each = config.value("nthreads", std::int64_t{1}) * config.value("ngpus", std::int64_t{1});
+  const auto& devices = config.at("devices");
+  const auto processes = static_cast<std::int64_t>(devices.size());
+  if (each < 1 || each > kMost || processes * each > kMost) return;
+  tests.ranks = static_cast<int>(processes * each);
+  std::set<std::string> hosts;
+  for (const auto& device : devices) {
+    if (device.contains("hostname")) hosts.insert(device.at("hostname").get<std::string>());
+  }
+  tests.nodes = static_cast<int>(hosts.size());
+}
+
+/// The bandwidths of a row, if it is the fastest so far.
+void read_json_bandwidths(const nlohmann::json& row, const char* key, NcclTests& tests) {
+  const auto found = row.find(key);
+  if (found == row.end() || !found->is_object()) return;
+  const double algorithm = found->value("alg_bw", 0.0), bus = found->value("bus_bw", 0.0);
+  if (algorithm > tests.algorithm_bandwidth) tests.algorithm_bandwidth = algorithm, tests.bus_bandwidth = bus;
 }
 
 bool json_wrong(const nlohmann::json& row, const char* key) {
@@ -188,7 +234,7 @@ NcclTests read_nccl_json(std::string_view text, const std::string& file) {
   if (root.is_discarded() || !root.is_object()) refuse(file, 1, "expected the JSON of nccl-tests");
   try {
     tests.operation = operation_in(root.at("args").at(0).get<std::string>());
-    if (root.contains("config")) tests.ranks = static_cast<int>(root.at("config").at("devices").size());
+    if (root.contains("config")) read_json_ranks(root.at("config"), tests);
     for (const auto& row : root.at("results")) {
       const double size = row.at("size").get<double>();
       if (!(size >= 0 && size <= kLargestFigure))
@@ -197,6 +243,7 @@ NcclTests read_nccl_json(std::string_view text, const std::string& file) {
       if (size <= 0 || (!read.out_of_place && !read.in_place)) continue;
       tests.rows.push_back(read);
       tests.types.insert(row.value("type", ""));
+      for (const char* key : {"out_of_place", "in_place"}) read_json_bandwidths(row, key, tests);
       if (json_wrong(row, "out_of_place") || json_wrong(row, "in_place")) ++tests.wrong_rows;
     }
   } catch (const nlohmann::json::exception&) {

@@ -263,6 +263,40 @@ TEST_CASE("a table's wrong results and several types are named, and a second tab
                     "t.txt:1:1: --ranks: the table lists 2 ranks, got 16; take the list out if it is cut");
 }
 
+TEST_CASE("each process in the JSON of nccl-tests has its threads' and GPUs' ranks", "[validate][nccl]") {
+  const NcclTests tests = read_nccl_tests(
+      R"({"args": ["all_reduce_perf"], "config": {"nthreads": 1, "ngpus": 8, "devices": [{"hostname": "a"}, {"hostname": "b"}]},
+          "results": [{"size": 1048576, "type": "float", "out_of_place": {"time": 50, "alg_bw": 20.97, "bus_bw": 39.32, "nwrong": null}}]})",
+      "t.json");
+  CHECK(tests.ranks == 16);
+  CHECK(tests.nodes == 2);
+  CHECK(tests.algorithm_bandwidth == 20.97);
+  CHECK(tests.bus_bandwidth == 39.32);
+  CHECK(tests.doubts().empty());
+}
+
+TEST_CASE("columns of single iterations are left out, and times of the host and split ranks refused",
+          "[validate][nccl][errors]") {
+  const std::string start = "#       size         count      type   redop    root     ";
+  const NcclTests each =
+      read_nccl_tests(start +
+                          "time   algbw   busbw #wrong   i_min   i_max   i_p99   i_cv%     time   algbw   "
+                          "busbw #wrong   i_min   i_max   i_p99   i_cv%\n"
+                          "     1048576        262144     float     sum      -1    35.00   29.96   52.43     "
+                          " 0    33.00   36.00   36.00    2.10"
+                          "    34.00   30.84   53.97      0    33.00   36.00   36.00    2.10\n",
+                      "t.txt");
+  CHECK(each.rows[0].out_of_place->value == Approx(35e-6));
+  CHECK(each.rows[0].in_place->value == Approx(34e-6));
+  CHECK(each.wrong_rows == 0);
+  CHECK_THROWS_WITH(read_nccl_tests(start + "cputime   algbw   busbw #wrong\n", "t.txt"),
+                    "t.txt:1:1: cputime is the time of the host's calls: run nccl-tests without -C");
+  std::string split = kNew;
+  split.replace(split.rfind("Group  0"), 8, "Group  1");
+  CHECK_THROWS_WITH(read_nccl_tests(split, "t.txt"),
+                    Catch::Matchers::Contains("its ranks run in 2 groups at once"));
+}
+
 TEST_CASE("the hosts of a table are those in its list of devices", "[validate][nccl]") {
   std::string text = kNew;
   text.replace(text.find("on n device  1 [0x0b]"), 4, "on m");
