@@ -1,17 +1,16 @@
 #include "validate/measure/benchmark_readers.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "validate/measure/nccl_json.hpp"
 
 namespace stepcast {
 
@@ -61,23 +60,12 @@ void for_each_line(std::string_view text, const Read& read) {
   }
 }
 
-/// "all_reduce" of a text with "all_reduce_perf"; empty if there is no such program.
-std::string operation_in(const std::string& line) {
-  const auto end = line.find("_perf");
-  if (end == std::string::npos) return "";
-  auto begin = end;
-  while (begin > 0 &&
-         (std::islower(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_'))
-    --begin;
-  return line.substr(begin, end - begin);
-}
-
 /// The same of a command that a log repeats, such as "+ mpirun -np 16 ./build/all_gather_perf -b 8".
 std::string operation_of_command(const std::string& line) {
   static const std::set<std::string> known{"all_reduce", "all_gather", "reduce_scatter",
                                            "alltoall",   "broadcast",  "reduce",
                                            "gather",     "scatter",    "sendrecv"};
-  const std::string operation = operation_in(line);
+  const std::string operation = nccl_operation_in(line);
   return known.contains(operation) ? operation : "";
 }
 
@@ -173,7 +161,7 @@ NcclTests read_nccl_text(std::string_view text, const std::string& file) {
       read_rank(words, tests, header);
       if (words.size() > 2 && words[1] == "size" && words[2] == "count")
         read_columns(line, tests, file, number, header);
-      if (tests.operation.empty()) tests.operation = operation_in(line);
+      if (tests.operation.empty()) tests.operation = nccl_operation_in(line);
     } else if (begins_with_digit(words.front()) && words.size() > 3) {
       read_row(words, header, tests, file, number);
     } else if (tests.operation.empty()) {
@@ -188,93 +176,13 @@ NcclTests read_nccl_text(std::string_view text, const std::string& file) {
   return tests;
 }
 
-std::optional<Seconds> json_time(const nlohmann::json& row, const char* key, const std::string& file) {
-  const auto found = row.find(key);
-  if (found == row.end() || found->is_null()) return std::nullopt;
-  const double time = found->at("time").get<double>();
-  if (!(time > 0 && time <= kLargestFigure))
-    refuse(file, 1, fmt::format("expected a time in us, got {:.6g}", time));
-  return Seconds{1e-6 * time};
-}
-
-/// The ranks and hosts. Each process lists its first device only, and has `nthreads` times `ngpus` of them.
-/// Source: writeDeviceReport in src/util.cu of nccl-tests.
-void read_json_ranks(const nlohmann::json& config, NcclTests& tests) {
-  constexpr std::int64_t kMost = 1 << 20;
-  const auto each = config.value("nthreads", std::int64_t{1}) * config.value("ngpus", std::int64_t{1});
-  const auto& devices = config.at("devices");
-  const auto processes = static_cast<std::int64_t>(devices.size());
-  if (each < 1 || each > kMost || processes * each > kMost) return;
-  tests.ranks = static_cast<int>(processes * each);
-  std::set<std::string> hosts;
-  for (const auto& device : devices) {
-    if (device.contains("hostname")) hosts.insert(device.at("hostname").get<std::string>());
-  }
-  tests.nodes = static_cast<int>(hosts.size());
-}
-
-/// The bandwidths of a row, if it is the fastest so far.
-void read_json_bandwidths(const nlohmann::json& row, const char* key, NcclTests& tests) {
-  const auto found = row.find(key);
-  if (found == row.end() || !found->is_object()) return;
-  const double algorithm = found->value("alg_bw", 0.0), bus = found->value("bus_bw", 0.0);
-  if (algorithm > tests.algorithm_bandwidth) tests.algorithm_bandwidth = algorithm, tests.bus_bandwidth = bus;
-}
-
-bool json_wrong(const nlohmann::json& row, const char* key) {
-  const auto found = row.find(key);
-  if (found == row.end() || !found->is_object()) return false;
-  const auto wrong = found->find("nwrong");
-  return wrong != found->end() && wrong->is_number() && wrong->get<double>() > 0;
-}
-
-NcclTests read_nccl_json(std::string_view text, const std::string& file) {
-  NcclTests tests;
-  const auto root = nlohmann::json::parse(text, nullptr, false);
-  if (root.is_discarded() || !root.is_object()) refuse(file, 1, "expected the JSON of nccl-tests");
-  try {
-    tests.operation = operation_in(root.at("args").at(0).get<std::string>());
-    if (root.contains("config")) read_json_ranks(root.at("config"), tests);
-    for (const auto& row : root.at("results")) {
-      const double size = row.at("size").get<double>();
-      if (!(size >= 0 && size <= kLargestFigure))
-        refuse(file, 1, fmt::format("expected a size, got {:.6g}", size));
-      const NcclTestsRow read{{size}, json_time(row, "out_of_place", file), json_time(row, "in_place", file)};
-      if (size <= 0 || (!read.out_of_place && !read.in_place)) continue;
-      tests.rows.push_back(read);
-      tests.types.insert(row.value("type", ""));
-      for (const char* key : {"out_of_place", "in_place"}) read_json_bandwidths(row, key, tests);
-      if (json_wrong(row, "out_of_place") || json_wrong(row, "in_place")) ++tests.wrong_rows;
-    }
-  } catch (const nlohmann::json::exception&) {
-    refuse(file, 1,
-           "expected the JSON of nccl-tests: args, config.devices, results of size and out_of_place.time");
-  }
-  return tests;
-}
-
 }  // namespace
-
-Seconds NcclTestsRow::time() const {
-  if (!in_place) return *out_of_place;
-  return out_of_place ? std::min(*out_of_place, *in_place) : *in_place;
-}
-
-std::string NcclTests::doubts() const {
-  std::string text;
-  if (wrong_rows > 0)
-    text = fmt::format("{} of {} rows have wrong results (#wrong)", wrong_rows, rows.size());
-  if (types.size() > 1)
-    text += fmt::format("{}rows of types {} count by their bytes", text.empty() ? "" : "; ",
-                        fmt::join(types, ", "));
-  return text;
-}
 
 NcclTests read_nccl_tests(std::string_view text, const std::string& file_name) {
   const auto begin = text.find_first_not_of(" \t\r\n");
   const bool json = begin != std::string_view::npos && text[begin] == '{';
   NcclTests tests = json ? read_nccl_json(text, file_name) : read_nccl_text(text, file_name);
-  if (tests.operation.empty()) tests.operation = operation_in(file_name);
+  if (tests.operation.empty()) tests.operation = nccl_operation_in(file_name);
   if (tests.rows.empty())
     refuse(file_name, 1, "expected a table of nccl-tests: no row has a size and a time");
   return tests;

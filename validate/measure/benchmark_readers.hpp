@@ -1,39 +1,13 @@
 #pragma once
 
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/typed_numbers.hpp"
 #include "validate/measure/link_results.hpp"
+#include "validate/measure/nccl_tests.hpp"
 
 namespace stepcast {
-
-/// A row of nccl-tests' table. Times are those of one operation.
-struct NcclTestsRow {
-  Bytes size;
-  std::optional<Seconds> out_of_place, in_place;  ///< at least one of them
-
-  /// The shorter of the two times, because a disturbance only makes a measurement longer.
-  Seconds time() const;
-};
-
-/// The output of nccl-tests.
-struct NcclTests {
-  std::string operation;  ///< "all_reduce"; empty if the file does not say
-  int ranks = 0;          ///< 0: the file does not say
-  int nodes = 0;          ///< hosts in the list of devices; 0: the file does not say
-  /// Columns algbw and busbw [GB/s] of the row with the greatest algbw of a text; 0: none
-  double algorithm_bandwidth = 0, bus_bandwidth = 0;
-  std::vector<NcclTestsRow> rows;
-  int wrong_rows = 0;           ///< rows whose results were wrong (#wrong)
-  std::set<std::string> types;  ///< of the elements, such as "float"
-
-  /// What a reader of the table should know: wrong results, several types; empty if there is nothing.
-  std::string doubts() const;
-};
 
 /// Reads the text of nccl-tests of any version, or its JSON (`-J`). Lines of NCCL's log and rows of 0 bytes
 /// are left out, and the ranks that `mpirun --tag-output` and `srun -l` put before each line.
