@@ -96,6 +96,15 @@ refuses kind 'collectives of type 3 cannot be replayed'
 refuses type 'nodes of type 8 cannot be replayed'
 refuses peer 'expected another rank below 1 at the other end, got 5'
 refuses ranks 'got none for rank 1'
+refuses unnamed 'has no comm_type, which says the collective'
+refuses size 'expected a comm_size from 0 to 1000000000000000, got none'
+refuses dimension 'its involved_dim leaves out dimensions of a network'
+refuses work 'has 1000 operations and no duration'
+refuses sent 'rank 0 sends 1 messages of tag 0 that rank 1 does not receive'
+refuses received 'rank 0 sends no message of tag 0 and 9 bytes for it'
+refuses nothing 'its traces hold no nodes'
+"$stepcast" import generator/two_nodes.0.et -o bad.yaml 2>err && exit 1
+grep -qF 'expected the folder of the traces of all ranks' err
 "$stepcast" import bad-group -o bad.yaml >/dev/null
 "$stepcast" run bad.yaml 2>err && exit 1
 grep -qF 'expected a group of comm_group.json, got "4"' err

@@ -89,6 +89,7 @@ prints '48      100 GB/s' show platform pairs.yaml
 prints 'pairs.yaml: note: network.bandwidth: 200 GB/s is more than the fastest NICs have (100 GB/s); did you mean 200 Gbit/s?' check pairs.yaml
 topology=$source_folder/tests/platforms/discovery/two-sockets.xml
 prints 'written: found.yaml' import-platform --lstopo "$topology" --device v100-sxm2-16gb -o found.yaml
+prints "note: lstopo lists GPUs in PCI order" import-platform --lstopo "$topology" --device v100-sxm2-16gb -o found.yaml
 sed 's/allowed_cpuset="0x00000003"/allowed_cpuset="0x00000600"/' "$topology" >no-core.xml
 refuses 2 'no-core.xml:1: expected the XML of a topology' import-platform --lstopo no-core.xml --device v100-sxm2-16gb -o found.yaml
 rm found.yaml no-core.xml
@@ -197,6 +198,11 @@ sed s/hidden_size/hiden_size/ config.json >wrong.json
 refuses 2 'wrong.json:1:1: hidden_size: missing' import wrong.json -o wrong.yaml
 refuses 2 'expected a path ending in .yaml, got "net.json"' import config.json -o net.json
 refuses 2 '--sequence' import config.json --sequence 0 -o wrong.yaml
+sed 's/"vocab_size"/"mixer_blocks": 2, "vocab_size"/' config.json >wrong.json
+prints 'note: without dropout; keys that are not read: mixer_blocks' import wrong.json -o wrong.yaml
+rm wrong.yaml
+echo '{"dim": 4096, "n_layers": 32}' >wrong.json
+refuses 2 'wrong.json: expected a profile, which has "traceEvents", or the configuration of a network' import wrong.json -o wrong.yaml
 [ ! -e wrong.yaml ] || fail "a network file was written in spite of an error"
 rm -rf config.json wrong.json llama.yaml grouped.yaml kernels.yaml refused
 

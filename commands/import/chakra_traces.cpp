@@ -38,20 +38,36 @@ void print_content(const ChakraRun& run) {
   const auto line = [&](const char* name, const Content& one, bool played) {
     if (one.nodes > 0)
       fmt::print("  {:<24} {:>9} nodes  {:10.6f} s{}\n", name, one.nodes, one.seconds,
-                 played || one.seconds == 0 ? "" : "  left out");
+                 played ? "" : "  left out");
   };
   fmt::print("{} ranks, {} process groups; nodes of all ranks and their own durations:\n", run.files.size(),
              run.groups.size());
-  for (std::size_t i = 0; i < names.size(); ++i)
-    line(names[i], all[i], static_cast<ChakraNode::Type>(i) == ChakraNode::Type::compute);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto type = static_cast<ChakraNode::Type>(i);
+    const bool memory = type == ChakraNode::Type::mem_load || type == ChakraNode::Type::mem_store;
+    line(names[i], all[i], !memory && (type >= ChakraNode::Type::compute || all[i].seconds == 0));
+  }
   line("work of hosts", host, true);
   fmt::print("Collectives and messages take as long as the platform needs, whatever their durations here.\n");
 }
 
-std::string scenario_text(const std::string& name, const std::filesystem::path& folder, std::size_t ranks) {
+/// A comment on nodes that a replay leaves out.
+std::string left_out_text(const ChakraRun& run) {
+  std::int64_t memory = 0;
+  for (const auto& nodes : run.nodes) {
+    memory += std::ranges::count_if(nodes, [](const ChakraNode& node) {
+      return node.type == ChakraNode::Type::mem_load || node.type == ChakraNode::Type::mem_store;
+    });
+  }
+  return memory == 0 ? "" : fmt::format("# {} loads and stores of remote memory are left out.\n", memory);
+}
+
+std::string scenario_text(const std::string& name, const std::filesystem::path& folder,
+                          const ChakraRun& run) {
   return fmt::format(
       "# yaml-language-server: $schema=scenario.json\n"
       "# Replays Chakra traces. Choose the platform; the traces do not say what network was trained.\n"
+      "{}"
       "name: {}\n"
       "model:  # stands for the network; counts a sample a step and no memory\n"
       "  name: traced\n"
@@ -66,7 +82,7 @@ std::string scenario_text(const std::string& name, const std::filesystem::path& 
       "strategy: {{kind: replay, traces: {}}}\n"
       "simulation: {{steps: 1}}\n"
       "uncertainty: none  # no error of replays is known\n",
-      name, ranks, json_text(folder.string()));
+      left_out_text(run), name, run.files.size(), json_text(folder.string()));
 }
 
 }  // namespace
@@ -76,8 +92,7 @@ void import_chakra_traces(const std::string& folder, const std::string& output) 
   print_content(run);
   const std::filesystem::path file = output;
   const std::string name = file.has_stem() ? file.stem().string() : "replay";
-  write_atomically(
-      file, scenario_text(name, std::filesystem::absolute(folder).lexically_normal(), run.files.size()));
+  write_atomically(file, scenario_text(name, std::filesystem::absolute(folder).lexically_normal(), run));
   fmt::print("written: {}\n", output);
 }
 

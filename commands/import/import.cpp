@@ -193,13 +193,19 @@ void import_network_of_profile(const ImportOptions& options) {
   write_trace(options, profile, all, trace);
 }
 
-/// True if the file is the configuration of a network and no profile.
-bool is_network_config(const std::filesystem::path& file) {
-  constexpr std::size_t kMostBytes = 1 << 20;  // as read_yaml
+/// The first MiB of a file, which is as much as read_yaml reads.
+std::string head_of(const std::filesystem::path& file) {
+  constexpr std::size_t kMostBytes = 1 << 20;
   std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw InputError(fmt::format("{}: cannot read this file", file.string()));
   std::string text(kMostBytes, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+/// True if the file is the configuration of a network and no profile.
+bool is_network_config(const std::string& text) {
   return text.find("\"traceEvents\"") == std::string::npos &&
          text.find("\"model_type\"") != std::string::npos;
 }
@@ -219,11 +225,22 @@ void import_file(const ImportOptions& options) {
       throw InputError("--output, --size: the only options that are valid with an ONNX graph");
     return import_onnx(options.profile, options.sizes, options.output);
   }
-  const bool of_profile = !is_network_config(options.profile);
+  if (std::filesystem::path(options.profile).extension() == ".et")
+    throw InputError(
+        fmt::format("{}: expected the folder of the traces of all ranks, *.RANK.et", options.profile));
+  const std::string head = head_of(options.profile);
+  const bool of_profile = !is_network_config(head);
   if (!options.step.empty() && !of_profile) throw InputError("--step: only valid with a profile");
   if (!options.sizes.empty()) throw InputError("--size: only valid with an ONNX graph");
   if (!of_profile) return import_network(options.profile, options.sequence, options.output);
   if (options.sequence > 0) throw InputError("--sequence: only valid with the configuration of a network");
+  const bool zipped = head.starts_with("\x1f\x8b");
+  if (options.model.empty() && options.write_model.empty() && !zipped &&
+      head.find("\"traceEvents\"") == std::string::npos)
+    throw InputError(fmt::format(
+        "{}: expected a profile, which has \"traceEvents\", or the configuration of a network, which has "
+        "\"model_type\"",
+        options.profile));
   if (options.model.empty() == options.write_model.empty())
     throw InputError(
         "--model: a profile needs either the name of its network, or --write-model FILE, which "

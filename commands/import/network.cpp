@@ -34,10 +34,12 @@ void write_network(const std::string& text, const std::filesystem::path& output)
     return read_model(YamlValue(written, ""));
   });
   const std::int64_t trained = trainable_parameters(model), untrained = all_parameters(model) - trained;
-  fmt::print("{}: one sample is one {}, {} parameters{}, {:.6g} GFLOP forward\nwritten: {}\n", model.name,
-             model.sample, trained,
-             untrained > 0 ? fmt::format(" and {} that are not trained", untrained) : "",
-             forward_flops(model).value / 1e9, output.string());
+  fmt::print("{}: one sample is one {}, {} parameters{}, {:.6g} GFLOP forward\n", model.name, model.sample,
+             trained, untrained > 0 ? fmt::format(" and {} that are not trained", untrained) : "",
+             forward_flops(model).value / 1e9);
+  const std::size_t losses = model.source.find("; ");
+  if (losses != std::string::npos) fmt::print("note: {}\n", model.source.substr(losses + 2));
+  fmt::print("written: {}\n", output.string());
 }
 
 }  // namespace

@@ -67,18 +67,19 @@ void import_platform(const PlatformFiles& files) {
         fmt::format("--output: expected a path ending in .yaml, got \"{}\"", files.output.string()));
   const YamlNode device = command_line_name(files.device);
   data_file(YamlValue(device, "--device"), "models/devices");
-  const std::string text = platform_file_text(discover(files));
+  const DiscoveredPlatform found = discover(files);
+  const std::string text = platform_file_text(found);
   check_writable(files.output.has_parent_path() ? files.output.parent_path() : ".");
   write_atomically(files.output, text);
   const Platform platform = read_written([&] {
     const YamlNode written = parse_yaml(text, files.output.string());
     return read_platform(YamlValue(written, ""));
   });
+  fmt::print("{}: {} nodes of {} {}, {} NICs a node\n", platform.name, platform.nodes,
+             platform.devices_per_node, platform.device_name, platform.network.nics);
+  for (const std::string& doubt : platform_doubts(found)) fmt::print("note: {}\n", doubt);
   fmt::print(
-      "{}: {} nodes of {} {}, {} NICs a node\nwritten: {}\nnext: replace the figures whose source is "
-      "\"assumed\"; "
-      "stepcast show platform {}\n",
-      platform.name, platform.nodes, platform.devices_per_node, platform.device_name, platform.network.nics,
+      "written: {}\nnext: replace the figures whose source is \"assumed\"; stepcast show platform {}\n",
       files.output.string(), files.output.string());
 }
 

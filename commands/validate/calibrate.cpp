@@ -122,6 +122,7 @@ void calibrate_from(const CalibrateOptions& options, bool ranks_given) {
   platform.cluster.ranks = std::max(2, benchmark.ranks);
   platform.links = fitted_link_table(benchmark.times);
   write_platform(options, platform);
+  if (!benchmark.doubts.empty()) fmt::print("note: {}\n", benchmark.doubts);
   fmt::print("written: {}\n", options.output);
 }
 

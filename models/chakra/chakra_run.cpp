@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <queue>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "core/error.hpp"
@@ -120,22 +122,74 @@ std::vector<ChakraNode> in_order(const ChakraRun& run, int rank, std::vector<Cha
                    ": comes after itself, by way of other nodes");
 }
 
+/// @throws InputError for a collective that does not say what it is
+void check_collective(const ChakraRun& run, int rank, const ChakraNode& node) {
+  using Kind = ChakraNode::Collective;
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(place(run, rank, node) + ": " + what);
+  };
+  if (!node.has_kind) refuse("has no comm_type, which says the collective");
+  if (node.collective > Kind::barrier || node.collective == Kind::gather || node.collective == Kind::scatter)
+    refuse(fmt::format("collectives of type {} cannot be replayed", static_cast<int>(node.collective)));
+  if (node.over_some_dimensions && node.group.empty())
+    refuse(
+        "its involved_dim leaves out dimensions of a network, which is not here; give it a group (pg_name)");
+}
+
 void check_node(const ChakraRun& run, int rank, const ChakraNode& node) {
+  constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000, kMostMicroseconds = 1'000'000'000'000;
   const auto refuse = [&](const std::string& what) {
     throw InputError(place(run, rank, node) + ": " + what);
   };
   const auto ranks = static_cast<std::int64_t>(run.files.size());
-  using Kind = ChakraNode::Collective;
   if (node.type > ChakraNode::Type::collective)
     refuse(fmt::format("nodes of type {} cannot be replayed", static_cast<int>(node.type)));
-  if (node.type == ChakraNode::Type::collective &&
-      (node.collective > Kind::barrier || node.collective == Kind::gather ||
-       node.collective == Kind::scatter))
-    refuse(fmt::format("collectives of type {} cannot be replayed", static_cast<int>(node.collective)));
+  if (node.microseconds > kMostMicroseconds)
+    refuse(fmt::format("expected at most {} us, got {}", kMostMicroseconds, node.microseconds));
+  if (node.type == ChakraNode::Type::compute && node.microseconds == 0 && node.operations > 0)
+    refuse(fmt::format("has {} operations and no duration: a replay needs its time", node.operations));
+  const bool collective = node.type == ChakraNode::Type::collective;
+  if (collective) check_collective(run, rank, node);
+  const bool sized = node.has_size || (collective && node.collective == ChakraNode::Collective::barrier);
+  if (node.type >= ChakraNode::Type::send && (!sized || node.bytes > kMostBytes))
+    refuse(fmt::format("expected a comm_size from 0 to {}, got {}", kMostBytes,
+                       sized ? std::to_string(node.bytes) : "none"));
   if (node.type != ChakraNode::Type::send && node.type != ChakraNode::Type::receive) return;
   const std::int64_t peer = node.type == ChakraNode::Type::send ? node.target : node.source;
   if (peer < 0 || peer >= ranks || peer == rank)
     refuse(fmt::format("expected another rank below {} at the other end, got {}", ranks, peer));
+}
+
+/// A message that a rank sends or expects: its sender, receiver and tag.
+using Message = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+
+/// @throws InputError for a message that only one side knows, or to which the two give different sizes
+void check_messages(const ChakraRun& run) {
+  std::map<Message, std::multiset<std::uint64_t>> open;  // sizes of messages that are sent
+  for (const bool sending : {true, false}) {
+    for (std::size_t rank = 0; rank < run.nodes.size(); ++rank) {
+      for (const ChakraNode& node : run.nodes[rank]) {
+        const auto own = static_cast<std::int64_t>(rank);
+        if (node.type == ChakraNode::Type::send && sending)
+          open[{own, node.target, node.tag}].insert(node.bytes);
+        if (node.type != ChakraNode::Type::receive || sending) continue;
+        auto& sizes = open[{node.source, own, node.tag}];
+        const auto found = sizes.find(node.bytes);
+        if (found == sizes.end())
+          throw InputError(fmt::format("{}: rank {} sends no message of tag {} and {} bytes for it",
+                                       place(run, static_cast<int>(rank), node), node.source, node.tag,
+                                       node.bytes));
+        sizes.erase(found);
+      }
+    }
+  }
+  for (const auto& [message, sizes] : open) {
+    const auto& [source, target, tag] = message;
+    if (!sizes.empty())
+      throw InputError(fmt::format("{}: rank {} sends {} messages of tag {} that rank {} does not receive",
+                                   run.files[static_cast<std::size_t>(source)].string(), source, sizes.size(),
+                                   tag, target));
+  }
 }
 
 }  // namespace
@@ -151,6 +205,9 @@ ChakraRun read_chakra_run(const fs::path& folder) {
       if (node.type == ChakraNode::Type::metadata) add_process_groups(node.values, run.groups);
     }
   }
+  if (std::ranges::all_of(run.nodes, [](const auto& nodes) { return nodes.empty(); }))
+    throw InputError(fmt::format("{}: its traces hold no nodes", folder.string()));
+  check_messages(run);
   return run;
 }
 

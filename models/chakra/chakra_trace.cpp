@@ -29,7 +29,7 @@ constexpr int kValues = 1;
 }
 namespace attribute {
 constexpr int kName = 1, kDouble = 3, kFloat = 5, kInt32 = 7, kInt64 = 9, kSint32 = 15, kSint64 = 17,
-              kBool = 27, kString = 29;
+              kBool = 27, kBools = 28, kString = 29;
 }
 
 void write_attribute(WireWriter& out, std::string_view name, int field, std::uint64_t value) {
@@ -123,20 +123,36 @@ AttributeValue attribute_value(const WireReader& field) {
   }
 }
 
+/// True if a list of bools has one that is false; they are packed, or numbers one by one.
+bool has_false(WireReader list) {
+  bool found = false;
+  while (list.next()) {
+    if (!list.is_text())
+      found |= list.integer() == 0;
+    else
+      found |= list.text().find('\0') != std::string_view::npos;
+  }
+  return found;
+}
+
 void read_attribute(WireReader reader, ChakraNode& one) {
   std::string name;
   AttributeValue value;
+  bool some = false;
   while (reader.next()) {
     if (reader.field() == attribute::kName) name = reader.text();
+    if (reader.field() == attribute::kBools) some = has_false(reader.message());
     if (reader.field() >= attribute::kDouble) value = attribute_value(reader);
   }
+  if (name == "involved_dim") one.over_some_dimensions = some;
   if (name == "pg_name" && value.number) value.text = std::to_string(*value.number);
   if (name == "pg_name") one.group = value.text;
   if (!value.number) return;
   const std::int64_t number = *value.number;
   if (name == "is_cpu_op") one.on_host = number != 0;
-  if (name == "comm_type") one.collective = static_cast<ChakraNode::Collective>(number);
-  if (name == "comm_size") one.bytes = static_cast<std::uint64_t>(number);
+  if (name == "comm_type") one.collective = static_cast<ChakraNode::Collective>(number), one.has_kind = true;
+  if (name == "comm_size") one.bytes = static_cast<std::uint64_t>(number), one.has_size = true;
+  if (name == "num_ops") one.operations = static_cast<std::uint64_t>(std::max<std::int64_t>(0, number));
   if (name == "comm_src") one.source = number;
   if (name == "comm_dst") one.target = number;
   if (name == "comm_tag") one.tag = number;

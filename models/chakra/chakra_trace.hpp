@@ -36,10 +36,13 @@ struct ChakraNode {
   /// comm_size [B]: what a message carries; of a collective, the buffer that a rank puts in. An all-gather
   /// puts in its own part, a reduce-scatter the whole.
   std::uint64_t bytes = 0;
-  std::int64_t source = -1, target = -1;  ///< comm_src, comm_dst: ranks; -1: not given
-  std::int64_t tag = 0;                   ///< comm_tag
-  std::string group = {};                 ///< pg_name; empty or "0": all ranks
-  std::string values = {};  ///< inputs.values; of PyTorch's metadata: its process groups, as JSON
+  std::int64_t source = -1, target = -1;    ///< comm_src, comm_dst: ranks; -1: not given
+  std::int64_t tag = 0;                     ///< comm_tag
+  std::string group = {};                   ///< pg_name; empty or "0": all ranks
+  bool has_kind = false, has_size = false;  ///< comm_type and comm_size are given
+  bool over_some_dimensions = false;        ///< involved_dim leaves out a dimension of the network
+  std::uint64_t operations = 0;  ///< num_ops: arithmetic of a node whose time another tool computes
+  std::string values = {};       ///< inputs.values; of PyTorch's metadata: its process groups, as JSON
 };
 
 /// Writes one rank's trace: the format's version and the nodes, each with its length before it.

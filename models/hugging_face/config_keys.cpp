@@ -7,48 +7,48 @@
 
 namespace stepcast {
 
-std::optional<YamlValue> given(const YamlMap& map, std::string_view key) {
+std::optional<YamlValue> given(const ConfigMap& map, std::string_view key) {
   auto value = key.empty() ? std::nullopt : map.maybe(key);
   if (value && value->is(YamlNode::Kind::nothing)) value.reset();
   return value;
 }
 
-std::int64_t config_count(const YamlMap& map, std::string_view key, std::int64_t most) {
+std::int64_t config_count(const ConfigMap& map, std::string_view key, std::int64_t most) {
   return map.at(key, "an integer >= 1").integer(1, most);
 }
 
-std::int64_t config_count_or(const YamlMap& map, std::string_view key, std::int64_t most,
+std::int64_t config_count_or(const ConfigMap& map, std::string_view key, std::int64_t most,
                              std::int64_t default_value) {
   const auto value = given(map, key);
   return value ? value->integer(1, most) : default_value;
 }
 
-bool config_flag_or(const YamlMap& map, std::string_view key, bool default_value) {
+bool config_flag_or(const ConfigMap& map, std::string_view key, bool default_value) {
   const auto value = given(map, key);
   return value ? value->boolean() : default_value;
 }
 
-void require_neutral(const YamlMap& map, const NeutralKey& one) {
+void require_neutral(const ConfigMap& map, const NeutralKey& one) {
   const auto value = given(map, one.key);
   if (value && (!value->is(YamlNode::Kind::scalar) || value->node().text != one.neutral))
     value->expected(fmt::format("{}: no other network is known", one.neutral));
 }
 
-double config_number_or(const YamlMap& map, std::string_view key, double high, double default_value) {
+double config_number_or(const ConfigMap& map, std::string_view key, double high, double default_value) {
   const auto value = given(map, key);
   return value ? value->number(0, high) : default_value;
 }
 
-std::string config_word_or(const YamlMap& map, std::string_view key, std::string_view default_value) {
+std::string config_word_or(const ConfigMap& map, std::string_view key, std::string_view default_value) {
   const auto value = given(map, key);
   return value ? value->text() : std::string(default_value);
 }
 
-double dropout_rate(const YamlMap& map, std::string_view key) {
+double dropout_rate(const ConfigMap& map, std::string_view key) {
   return config_number_or(map, key, 0.999, 0);
 }
 
-void require_architecture(const YamlMap& map, const std::vector<std::string_view>& names) {
+void require_architecture(const ConfigMap& map, const std::vector<std::string_view>& names) {
   const auto architectures = given(map, "architectures");
   if (!architectures || architectures->list().empty()) return;
   const YamlValue name = architectures->list().front();
@@ -56,7 +56,7 @@ void require_architecture(const YamlMap& map, const std::vector<std::string_view
     name.expected(fmt::format("a network with a loss: {}", fmt::join(names, ", ")));
 }
 
-void read_classes(const YamlMap& map, HuggingFaceConfig& config) {
+void read_classes(const ConfigMap& map, HuggingFaceConfig& config) {
   const auto labels = given(map, "id2label");
   if (const auto number = given(map, "num_labels")) {
     config.classes = number->integer(1, kMostConfigRows);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kMostSound = 100'000;  // tokens of a sound, and bands
 
 /// The hidden layer of T5: `relu`, `gelu`, or one of these with a gate.
-void read_hidden_layer(const YamlMap& map, HuggingFaceConfig& config) {
+void read_hidden_layer(const ConfigMap& map, HuggingFaceConfig& config) {
   const bool old = config.family.model_type == "t5";
   const std::string word = config_word_or(map, "feed_forward_proj", old ? "relu" : "gated-gelu");
   config.family.gated = word.starts_with("gated-");
@@ -21,7 +21,7 @@ void read_hidden_layer(const YamlMap& map, HuggingFaceConfig& config) {
   config.activation = config.family.gated ? "swiglu" : kind;
 }
 
-void read_t5(const YamlMap& map, HuggingFaceConfig& config) {
+void read_t5(const ConfigMap& map, HuggingFaceConfig& config) {
   HuggingFaceConfig::Decoder& decoder = config.decoder;
   require_architecture(map,
                        {"T5ForConditionalGeneration", "T5WithLMHeadModel", "MT5ForConditionalGeneration"});
@@ -38,9 +38,10 @@ void read_t5(const YamlMap& map, HuggingFaceConfig& config) {
   read_hidden_layer(map, config);
 }
 
-void read_whisper(const YamlMap& map, HuggingFaceConfig& config) {
+void read_whisper(const ConfigMap& map, HuggingFaceConfig& config) {
   HuggingFaceConfig::Decoder& decoder = config.decoder;
   require_architecture(map, {"WhisperForConditionalGeneration"});
+  map.skip("num_hidden_layers");
   config.width = config_count(map, "d_model", kMostConfigWidth);
   config.layers = config_count(map, "encoder_layers", kMostConfigLayers);
   decoder.layers = config_count(map, "decoder_layers", kMostConfigLayers);
@@ -192,7 +193,7 @@ std::string target_words(const HuggingFaceConfig& config, std::int64_t tokens) {
 
 }  // namespace
 
-void read_encoder_decoder(const YamlMap& map, HuggingFaceConfig& config) {
+void read_encoder_decoder(const ConfigMap& map, HuggingFaceConfig& config) {
   config.family.model_type == "whisper" ? read_whisper(map, config) : read_t5(map, config);
   config.vocabulary = config_count(map, "vocab_size", kMostConfigRows);
   config.tied = config_flag_or(map, "tie_word_embeddings", config.family.tied);

@@ -10,7 +10,7 @@ constexpr std::size_t kMostStages = 16;
 constexpr std::int64_t kLargestWindow = 10'000;
 constexpr double kMostExpansion = 100;
 
-std::vector<std::int64_t> counts(const YamlMap& map, std::string_view key, std::int64_t most) {
+std::vector<std::int64_t> counts(const ConfigMap& map, std::string_view key, std::int64_t most) {
   const YamlValue list = map.at(key, "a list of integers, one for each stage");
   std::vector<std::int64_t> all;
   for (const YamlValue& one : list.list()) all.push_back(one.integer(1, most));
@@ -19,13 +19,13 @@ std::vector<std::int64_t> counts(const YamlMap& map, std::string_view key, std::
   return all;
 }
 
-void require_as_many(const YamlMap& map, std::string_view key, std::size_t given, std::size_t stages) {
+void require_as_many(const ConfigMap& map, std::string_view key, std::size_t given, std::size_t stages) {
   if (given != stages)
     map.at(key).refuse(fmt::format("expected {} integers, one for each stage, got {}", stages, given));
 }
 
 /// Side of the map of a stage. @throws InputError if the maps before it cannot be halved
-std::int64_t stage_side(const YamlMap& map, const HuggingFaceConfig& config, std::size_t stage) {
+std::int64_t stage_side(const ConfigMap& map, const HuggingFaceConfig& config, std::size_t stage) {
   std::int64_t side = config.image / config.patch;
   for (std::size_t i = 0; i < stage; ++i) {
     const auto key = given(map, "image_size");
@@ -37,7 +37,9 @@ std::int64_t stage_side(const YamlMap& map, const HuggingFaceConfig& config, std
   return side;
 }
 
-void read_swin(const YamlMap& map, HuggingFaceConfig& config) {
+void read_swin(const ConfigMap& map, HuggingFaceConfig& config) {
+  map.skip("hidden_size");
+  map.skip("num_layers");
   const std::int64_t width = config_count(map, "embed_dim", kMostConfigWidth);
   const std::vector<std::int64_t> depths = counts(map, "depths", kMostConfigLayers);
   const std::vector<std::int64_t> heads = counts(map, "num_heads", kMostConfigHeads);
@@ -62,7 +64,7 @@ void read_swin(const YamlMap& map, HuggingFaceConfig& config) {
   }
 }
 
-void read_convnext(const YamlMap& map, HuggingFaceConfig& config) {
+void read_convnext(const ConfigMap& map, HuggingFaceConfig& config) {
   const std::vector<std::int64_t> widths = counts(map, "hidden_sizes", kMostConfigWidth);
   const std::vector<std::int64_t> depths = counts(map, "depths", kMostConfigLayers);
   require_as_many(map, "depths", depths.size(), widths.size());
@@ -183,7 +185,7 @@ std::string swin_step(std::size_t stage, std::int64_t side, std::int64_t below) 
 
 }  // namespace
 
-void read_image_stages(const YamlMap& map, HuggingFaceConfig& config) {
+void read_image_stages(const ConfigMap& map, HuggingFaceConfig& config) {
   const bool swin = config.family.model_type == "swin";
   require_architecture(map, {swin ? "SwinForImageClassification" : "ConvNextForImageClassification"});
   config.image = config_count_or(map, "image_size", 30'000, 224);

@@ -289,6 +289,17 @@ std::string image_layers(const HuggingFaceConfig& config) {
          (config.family.layer_scale ? mean_of_patches(config, side) : "") + class_layer(config, true);
 }
 
+/// "keys that are not read: A, B", the first ten of them; empty without any.
+std::string unread_text(const HuggingFaceConfig& config) {
+  constexpr std::size_t kNamed = 10, kLongestKey = 60;
+  if (config.unread.empty()) return "";
+  std::string text = "keys that are not read: ";
+  for (std::size_t i = 0; i < std::min(kNamed, config.unread.size()); ++i)
+    text += (i == 0 ? "" : ", ") + printable(config.unread[i].substr(0, kLongestKey));
+  const std::size_t more = config.unread.size() - std::min(kNamed, config.unread.size());
+  return more == 0 ? text : text + fmt::format(" and {} more", more);
+}
+
 /// Where the network comes from, and what of it the file leaves out.
 std::string source_of(const HuggingFaceConfig& config, std::int64_t sequence) {
   const bool drops = config.attention_dropout + config.block_dropout + config.embedding_dropout > 0;
@@ -312,7 +323,7 @@ std::string source_of(const HuggingFaceConfig& config, std::int64_t sequence) {
   if (!config.stages.empty() && config.window == 0)
     text += "; copies that norms make of maps with channels first are not modelled";
   if (config.unbuilt_layers > 0) text += "; without its layers of multi-token prediction";
-  return text;
+  return text + (config.unread.empty() ? "" : "; " + unread_text(config));
 }
 
 std::string header(const std::string& name, const std::string& source, const std::string& sample,

@@ -42,7 +42,8 @@ struct HuggingFaceConfig {
 
   HuggingFaceFamily family;
   Head head{};
-  std::string origin;  ///< `_name_or_path`; empty if it is missing or no short text
+  std::string origin;               ///< `_name_or_path`; empty if it is missing or no short text
+  std::vector<std::string> unread;  ///< keys that may change the network and that nothing reads
   std::int64_t layers = 1;
   std::int64_t width = 1;
   std::int64_t heads = 1;
@@ -84,7 +85,7 @@ struct HuggingFaceConfig {
 };
 
 /// Reads the top level of `config.json`. JSON is YAML, so the strict reader of core gives file, line and
-/// column. Keys that do not change shapes or work are ignored.
+/// column. Keys that do not change shapes or work are ignored, and those of which it is not known are listed.
 /// @throws InputError for a missing key, a wrong type, an unknown `model_type`, a network that
 /// `architectures` names and that cannot be built, a key that changes the network in a way that is not read,
 /// or sizes that do not fit

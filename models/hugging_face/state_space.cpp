@@ -4,11 +4,12 @@
 
 namespace stepcast {
 
-void read_state_space(const YamlMap& map, HuggingFaceConfig& config) {
+void read_state_space(const ConfigMap& map, HuggingFaceConfig& config) {
   HuggingFaceConfig::StateSpace& space = config.state_space;
   require_architecture(map, {"Mamba2ForCausalLM"});
   for (const NeutralKey& one : {NeutralKey{"hidden_act", "silu"}, NeutralKey{"rms_norm", "true"}})
     require_neutral(map, one);
+  map.skip("intermediate_size");
   config.vocabulary = config_count(map, "vocab_size", kMostConfigRows);
   config.layers = config_count(map, "num_hidden_layers", kMostConfigLayers);
   config.width = config.embedding_width = config_count(map, "hidden_size", kMostConfigWidth);

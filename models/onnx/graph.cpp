@@ -206,12 +206,18 @@ void set_kernel(const OnnxGraph& graph, onnx::NodeProto& node) {
   const auto weight = graph.constants.find(node.input_size() > 1 ? node.input(1) : "");
   if (weight == graph.constants.end() || weight->second->dims_size() < 3)
     refuse_node(graph, node, "expected an initializer with 3 sizes or more as input 1");
-  for (int i = node.attribute_size() - 1; i >= 0; --i)
-    if (node.attribute(i).name() == "kernel_shape") node.mutable_attribute()->DeleteSubrange(i, 1);
+  const auto& sizes = weight->second->dims();
+  for (int i = node.attribute_size() - 1; i >= 0; --i) {
+    if (node.attribute(i).name() != "kernel_shape") continue;
+    if (!std::equal(sizes.begin() + 2, sizes.end(), node.attribute(i).ints().begin(),
+                    node.attribute(i).ints().end()))
+      refuse_node(graph, node, "its kernel_shape is not that of its filters");
+    node.mutable_attribute()->DeleteSubrange(i, 1);
+  }
   onnx::AttributeProto* kernel = node.add_attribute();
   kernel->set_name("kernel_shape");
   kernel->set_type(onnx::AttributeProto::INTS);
-  for (int i = 2; i < weight->second->dims_size(); ++i) kernel->add_ints(weight->second->dims(i));
+  for (int i = 2; i < sizes.size(); ++i) kernel->add_ints(sizes[i]);
 }
 
 /// Types of the values that nodes compute, by name.

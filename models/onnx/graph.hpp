@@ -114,6 +114,7 @@ struct OnnxWriter {
   /// Layers that miss a parameter, which the next node on their output brings: outputs of MatMul (bias) and
   /// of norms that are written out (scale, shift).
   std::map<std::string, std::size_t> without_bias = {}, without_scale = {}, without_shift = {};
+  std::set<std::string> replaced = {};     ///< operators that count as another kind, "HardSwish as silu"
   std::vector<std::string> left_out = {};  ///< nodes that scale or shift the network's input
   std::set<std::string> names = {};
   std::set<std::string> trained = {};  ///< initializers that layers own

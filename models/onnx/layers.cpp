@@ -8,18 +8,34 @@
 namespace stepcast {
 namespace {
 
+/// Pads after the input what a pool that rounds up (ceil_mode) reads beyond it.
+void pad_to_output(const OnnxWriter& writer, const OnnxNode& node, const Shape& kernel, const Shape& strides,
+                   Shape& pads) {
+  const Shape &input = shape_of(writer, node, node.input(0)),
+              &output = shape_of(writer, node, node.output(0));
+  if (input.size() != kernel.size() + 1 || output.size() != input.size())
+    refuse_node(writer.graph, node, "its kernel does not fit its input");
+  for (std::size_t i = 0; i < kernel.size(); ++i) {
+    std::int64_t& after = pads[kernel.size() + i];
+    const std::int64_t read = (output[i + 1] - 1) * strides[i] + kernel[i];
+    after += std::max<std::int64_t>(0, read - (input[i + 1] + pads[i] + after));
+  }
+}
+
 std::string window_keys(const OnnxWriter& writer, const OnnxNode& node, const Shape& kernel) {
   const std::size_t count = kernel.size();
   for (const std::int64_t dilation : integers(node, "dilations", count, 1))
     if (dilation != 1) refuse_node(writer.graph, node, "dilations other than 1 are not supported");
   const auto strides = integers(node, "strides", count, 1);
-  const auto pads = integers(node, "pads", 2 * count, 0);
+  auto pads = integers(node, "pads", 2 * count, 0);
   if (strides.size() != count || pads.size() != 2 * count)
     refuse_node(writer.graph, node, "strides or pads do not fit the kernel");
   const auto* automatic = attribute(node, "auto_pad");
   const std::string pad = automatic == nullptr ? "NOTSET" : automatic->s();
   if (pad != "NOTSET" && pad != "VALID" && pad != "SAME_UPPER")
     refuse_node(writer.graph, node, "expected auto_pad NOTSET, VALID or SAME_UPPER");
+  if (integer(node, "ceil_mode", 0) != 0 && pad == "NOTSET")
+    pad_to_output(writer, node, kernel, strides, pads);
   const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(count);
   return fmt::format("kernel: {}, stride: {}, pad: {}", list(kernel), list(strides),
                      pad == "SAME_UPPER"

@@ -104,7 +104,11 @@ void add_node(OnnxWriter& writer, const OnnxNode& node) {
   if (node.op_type() != "Constant" && !has_input(node, 0)) refuse_node(writer.graph, node, "has no input");
   if (add_fixed(writer, node)) return;
   const auto plain = plain_kinds().find(node.op_type());
-  if (plain != plain_kinds().end()) return add_layer(writer, node, "kind: " + plain->second);
+  if (plain != plain_kinds().end()) {
+    const bool same = node.op_type() == "Relu" || node.op_type() == "Gelu";
+    if (!same) writer.replaced.insert(node.op_type() + " as " + plain->second);
+    return add_layer(writer, node, "kind: " + plain->second);
+  }
   operators().at(node.op_type())(writer, node);
 }
 
@@ -119,6 +123,8 @@ std::string text_of(const OnnxWriter& writer, const std::string& name) {
   if (!writer.graph.more_ids.empty())
     source += fmt::format("; inputs {} are counted as the same integers as {}", names(writer.graph.more_ids),
                           writer.graph.input);
+  if (!writer.replaced.empty())
+    source += fmt::format("; nodes counted as others: {}", fmt::join(writer.replaced, ", "));
   if (!writer.left_out.empty())
     source += fmt::format("; arithmetic on the input ({}) is left out", names(writer.left_out));
   if (!writer.graph.masks.empty())

@@ -79,12 +79,24 @@ bool is_scalar(const OnnxWriter& writer, const OnnxNode& node, int index) {
   return elements({dims.begin(), dims.end()}) <= 1;
 }
 
+namespace {
+
+bool is_floating(int type) {
+  return type == onnx::TensorProto::FLOAT || type == onnx::TensorProto::FLOAT16 ||
+         type == onnx::TensorProto::BFLOAT16 || type == onnx::TensorProto::DOUBLE;
+}
+
+}  // namespace
+
 Shape take_parameter(OnnxWriter& writer, const OnnxNode& node, int index, std::size_t dimensions) {
   const FixedValue* value = fixed_value(writer, node, index);
   if (value == nullptr || value->initializer.empty())
     refuse_node(writer.graph, node, fmt::format("expected an initializer as input {}", index));
-  const auto& dims = writer.graph.constants.at(value->initializer)->dims();
-  Shape shape(dims.begin(), dims.end());
+  const onnx::TensorProto& tensor = *writer.graph.constants.at(value->initializer);
+  if (!is_floating(tensor.data_type()))
+    refuse_node(writer.graph, node,
+                fmt::format("expected an initializer in floating point as input {}", index));
+  Shape shape(tensor.dims().begin(), tensor.dims().end());
   if (shape.size() != dimensions)
     refuse_node(writer.graph, node,
                 fmt::format("expected an initializer with {} sizes as input {}", dimensions, index));

@@ -23,7 +23,8 @@ std::string collective_kind(const std::string& name) {
     const char* kind;
   };
   // Longer words first: "reduce" is a part of several.
-  constexpr std::array<Word, 10> kWords{{{"allreduce", "all_reduce"},
+  constexpr std::array<Word, 11> kWords{{{"allreduce", "all_reduce"},
+                                         {"crossdevicereduce", "all_reduce"},
                                          {"allgather", "all_gather"},
                                          {"reducescatter", "reduce_scatter"},
                                          {"alltoall", "all_to_all"},
@@ -34,9 +35,11 @@ std::string collective_kind(const std::string& name) {
                                          {"coalesced", "group of operations"},
                                          {"reduce", "reduce"}}};
   const bool known = name.starts_with("c10d::") || name.starts_with("_c10d_functional::") ||
-                     name.starts_with("nccl:") || name.starts_with("gloo:") || is_nccl(name);
+                     name.starts_with("nccl:") || name.starts_with("gloo:") ||
+                     name.starts_with("symm_mem::") || is_nccl(name);
   if (!known) return "";
-  const std::string word = operator_word(is_nccl(name) ? name.substr(0, name.find('(')) : name);
+  if (name.find("deep_ep::") != std::string::npos) return "all_to_all";  // its dispatch and combine
+  const std::string word = operator_word(is_nccl(name) ? name.substr(0, name.find_first_of("(<")) : name);
   for (const Word& one : kWords) {
     if (word.find(one.text) != std::string::npos) return one.kind;
   }
@@ -114,8 +117,12 @@ Where Collectives::where_at(double time, const std::string& kind) const {
   return kind == "all_reduce" ? Where::gradients : Where::backward;
 }
 
+/// An all-to-all is none of data parallelism wherever it runs: tables or experts are divided.
 void Collectives::add(const std::string& kind, Where where, std::map<std::string, int>& outside) {
-  if (where == Where::gradients || where == Where::outside)
+  const bool outer = where == Where::gradients || where == Where::outside;
+  if (outer && kind == "all_to_all")
+    ++inside_[kind + " outside the passes"];
+  else if (outer)
     ++outside[kind];
   else
     ++inside_[fmt::format("{} in the {} pass", kind, where == Where::forward ? "forward" : "backward")];
@@ -158,8 +165,13 @@ void Collectives::refuse() const {
 }  // namespace
 
 bool is_nccl(const std::string& kernel) {
-  return kernel.starts_with("nccl") || kernel.find("ncclKernel") != std::string::npos ||
-         kernel.find("ncclDevKernel") != std::string::npos;
+  // Kernels of PyTorch's symmetric memory, vLLM's all-reduce, DeepEP and NVSHMEM do what NCCL's do.
+  constexpr std::array<std::string_view, 8> kParts{
+      "ncclKernel", "ncclDevKernel",       "one_shot_all_reduce", "two_shot_all_reduce",
+      "multimem_",  "cross_device_reduce", "deep_ep::",           "nvshmem"};
+  return kernel.starts_with("nccl") || std::ranges::any_of(kParts, [&](std::string_view part) {
+           return kernel.find(part) != std::string::npos;
+         });
 }
 
 bool is_sharding(const std::string& name) {

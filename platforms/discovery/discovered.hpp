@@ -96,8 +96,11 @@ struct DiscoveredPlatform {
 /// `found` with the rate of PCIe links, which only `lstopo` prints.
 DiscoveredServer with_hwloc(DiscoveredServer found, const DiscoveredServer& hwloc);
 
+/// Sentences about what the tools do not say, what the readers simplify, and what the file leaves out.
+std::vector<std::string> platform_doubts(const DiscoveredPlatform& platform);
+
 /// The platform file (docs/reference/platforms.md). The source of each figure is the tool or
-/// "assumed".
+/// "assumed"; the doubts are comments.
 std::string platform_file_text(const DiscoveredPlatform& platform);
 
 /// The inside of a server from the XML that `lstopo FILE.xml` writes, read by hwloc: GPUs, InfiniBand and

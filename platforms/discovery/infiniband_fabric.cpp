@@ -230,32 +230,61 @@ void add_levels(const IbNodes& nodes, int levels, DiscoveredFabric& fabric) {
   fabric.tapers_known = true;
 }
 
-/// Finds the hosts and their connected ports. There are rails if each leaf has adapters of one name only.
-void add_nodes(const IbNodes& nodes, DiscoveredFabric& fabric) {
-  std::map<std::string, int> ports;                                 // by node
-  std::map<std::string, std::set<std::string>> adapters, nodes_of;  // by leaf
-  int unnamed = 0;
+/// Connected ports of each host.
+std::map<std::string, int> ports_of_hosts(const IbNodes& nodes) {
+  std::map<std::string, int> ports;
   for (const auto& [name, one] : nodes) {
-    if (one.is_switch) continue;
-    if (one.host == name) ++unnamed;
-    for (const auto& [to, cables] : one.cables) {
-      ports[one.host] += cables;
-      adapters[to].insert(one.adapter);
-      nodes_of[to].insert(one.host);
-    }
+    for (const auto& [to, cables] : one.cables)
+      if (!one.is_switch) ports[one.host] += cables;
   }
-  for (const auto& [node, count] : ports) fabric.nics_per_node = std::max(fabric.nics_per_node, count);
-  if (unnamed > 0)
-    fabric.doubts.push_back(fmt::format("{} adapters do not name their host; each counts as one.", unnamed));
-  const auto full =
-      std::ranges::count_if(ports, [&](const auto& one) { return one.second == fabric.nics_per_node; });
+  return ports;
+}
+
+/// The number of ports that the hosts with most ports of all have: a storage server may have more than a
+/// node, and a management node fewer.
+int usual_ports(const std::map<std::string, int>& ports) {
+  std::map<int, int> total;  // by ports of a host
+  for (const auto& [host, count] : ports) total[count] += count;
+  int usual = 0;
+  for (const auto& [count, sum] : total) {
+    if (usual == 0 || sum >= total[usual]) usual = count;
+  }
+  return usual;
+}
+
+/// Finds the hosts and their connected ports, and removes those that are no nodes.
+void add_nodes(IbNodes& nodes, DiscoveredFabric& fabric) {
+  const std::map<std::string, int> ports = ports_of_hosts(nodes);
+  const int usual = fabric.nics_per_node = usual_ports(ports);
+  const auto full = std::ranges::count_if(ports, [&](const auto& one) { return one.second == usual; });
   fabric.nodes = static_cast<int>(full);
   if (full != std::ssize(ports))
     fabric.doubts.push_back(
-        fmt::format("{} of {} hosts have fewer ports than {} and are left out, such as management nodes.",
-                    std::ssize(ports) - full, ports.size(), fabric.nics_per_node));
+        fmt::format("{} of {} hosts have not {} ports and are left out with theirs, such as management and "
+                    "storage nodes.",
+                    std::ssize(ports) - full, ports.size(), usual));
+  std::erase_if(nodes, [&](const auto& one) {
+    const auto host = ports.find(one.second.host);
+    return !one.second.is_switch && (host == ports.end() || host->second != usual);
+  });
+  const auto unnamed =
+      std::ranges::count_if(nodes, [](const auto& one) { return one.second.host == one.first; });
+  if (unnamed > 0)
+    fabric.doubts.push_back(fmt::format("{} adapters do not name their host; each counts as one.", unnamed));
+}
+
+/// There are rails if each leaf has adapters of one name only.
+void add_rails(const IbNodes& nodes, DiscoveredFabric& fabric) {
+  std::map<std::string, std::set<std::string>> adapters, hosts;  // by leaf
+  for (const auto& [name, one] : nodes) {
+    for (const auto& [to, cables] : one.cables) {
+      if (one.is_switch) continue;
+      adapters[to].insert(one.adapter);
+      hosts[to].insert(one.host);
+    }
+  }
   fabric.rails = fabric.nics_per_node > 1 && std::ranges::all_of(adapters, [&](const auto& leaf) {
-                   return leaf.second.size() == 1 && nodes_of[leaf.first].size() > 1;
+                   return leaf.second.size() == 1 && hosts[leaf.first].size() > 1;
                  });
 }
 
@@ -276,6 +305,7 @@ DiscoveredFabric read_infiniband_fabric(const std::string& text, const std::stri
   DiscoveredFabric fabric;
   fabric.found_by = "ibnetdiscover";
   add_nodes(nodes, fabric);
+  add_rails(nodes, fabric);
   if (fabric.nodes == 0)
     throw InputError(file + ":1: expected channel adapters (Ca N \"H-...\") in addition to the switches");
   const int levels = set_levels(nodes);
@@ -286,6 +316,7 @@ DiscoveredFabric read_infiniband_fabric(const std::string& text, const std::stri
     fabric.rate = common->first;
     fabric.port = rate_of(common->first);
   }
+  if (rates.empty()) fabric.doubts.push_back("No cable has a rate that is known; that of ports is assumed.");
   if (rates.size() > 1)
     fabric.doubts.push_back(
         fmt::format("Cables have {} different rates; the most common counts.", rates.size()));

@@ -28,7 +28,10 @@ NvlinkRate nvlink_of(const std::string& device) {
       {"gh200", 20.6, "NVLink 4: SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
       {"mi300x", 64, "xGMI: 128 GB/s a link in both directions, AMD CDNA 3 white paper"},
       {"mi250x", 50, "xGMI: 50 GB/s a link and direction, AMD CDNA 2 white paper"},
-      {"b200", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"}};
+      {"b200", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
+      {"gb200", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
+      {"b300", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
+      {"gb300", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"}};
   for (const NvlinkRate& one : rates) {
     if (device.starts_with(one.device)) return one;
   }
@@ -183,31 +186,38 @@ std::string network_text(const DiscoveredPlatform& platform) {
   return text;
 }
 
-/// Comment lines with what the tools cannot say.
-std::string doubts_text(const DiscoveredPlatform& platform) {
-  std::string text;
-  const auto add = [&](const std::string& doubt) { text += "# - " + doubt + "\n"; };
+}  // namespace
+
+std::vector<std::string> platform_doubts(const DiscoveredPlatform& platform) {
+  std::vector<std::string> doubts;
   if (platform.server) {
-    for (const std::string& doubt : platform.server->doubts) add(doubt);
+    doubts = platform.server->doubts;
     if (!evenly_on_sockets(*platform.server))
-      add("GPUs are not divided over the sockets in order, as stepcast takes them; renumber them if it "
+      doubts.push_back(
+          "GPUs are not divided over the sockets in order, as stepcast takes them; renumber them if it "
           "matters.");
     const bool some = std::ranges::any_of(platform.server->gpus,
                                           [](const ServerDevice& one) { return one.pcie_switch >= 0; });
     if (some && devices_per_switch(*platform.server) == 0)
-      add("PCIe switches have different numbers of GPUs, or not neighbours; GPUs are taken as connected to "
+      doubts.push_back(
+          "PCIe switches have different numbers of GPUs, or not neighbours; GPUs are taken as connected to "
           "sockets.");
+    const int listed = static_cast<int>(platform.server->nics.size()), used = nics_of(*platform.server).count;
+    if (listed > used)
+      doubts.push_back(fmt::format(
+          "{} of {} NICs share no PCIe switch with a GPU and are left out, such as those of storage.",
+          listed - used, listed));
+    if (listed == 0 && !platform.fabric)
+      doubts.push_back(fmt::format("{} lists no NIC; one is assumed.", platform.server->found_by));
   }
-  if (!platform.fabric) return text;
-  for (const std::string& doubt : platform.fabric->doubts) add(doubt);
+  if (!platform.fabric) return doubts;
+  doubts.insert(doubts.end(), platform.fabric->doubts.begin(), platform.fabric->doubts.end());
   const int nics = platform.server ? nics_of(*platform.server).count : platform.fabric->nics_per_node;
   if (nics != platform.fabric->nics_per_node && !platform.fabric->leaves_count_nodes)
-    add(fmt::format("{} shows {} NICs, {} {} cables a node.", platform.server->found_by, nics,
-                    platform.fabric->found_by, platform.fabric->nics_per_node));
-  return text;
+    doubts.push_back(fmt::format("{} shows {} NICs, {} {} cables a node.", platform.server->found_by, nics,
+                                 platform.fabric->found_by, platform.fabric->nics_per_node));
+  return doubts;
 }
-
-}  // namespace
 
 DiscoveredServer with_hwloc(DiscoveredServer found, const DiscoveredServer& hwloc) {
   found.found_by += ", " + hwloc.found_by;
@@ -220,12 +230,14 @@ std::string platform_file_text(const DiscoveredPlatform& platform) {
   const int nodes = platform.fabric ? platform.fabric->nodes : platform.nodes;
   std::string tools = platform.server ? platform.server->found_by : "";
   if (platform.fabric) tools += (tools.empty() ? "" : ", ") + platform.fabric->found_by;
+  std::string doubts;
+  for (const std::string& doubt : platform_doubts(platform)) doubts += "# - " + doubt + "\n";
   std::string text = fmt::format(
       "# A platform of stepcast, written by stepcast import-platform. Figures with the source \"assumed\" "
       "are to be replaced\n# by a measurement (stepcast calibrate) or a data sheet.\n"
       "# Check it: stepcast check FILE. Look at it: stepcast show platform FILE\n{}name: "
       "{}\nsource: \"{}\"\ndevice: {}\nnodes: {}\nmax_nodes: {}\n",
-      doubts_text(platform), platform.name, tools, platform.device, nodes, nodes);
+      doubts, platform.name, tools, platform.device, nodes, nodes);
   text += platform.server
               ? node_text(*platform.server, platform.device)
               : node_text({"assumed: one GPU", {{"GPU0"}}, {}, 1, {}, 0, {}, {}, {}}, platform.device);

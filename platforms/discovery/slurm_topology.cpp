@@ -142,9 +142,13 @@ Switches read_switches(const std::string& text, const std::string& file) {
 
 /// Reads the switches or blocks of the default topology of a topology.yaml, else of the first one that has
 /// some.
-Switches read_yaml_switches(const std::string& text, const std::string& file) {
+Switches read_yaml_switches(const std::string& text, const std::string& file,
+                            std::vector<std::string>& doubts) {
   const YamlNode root = parse_yaml(text, file);
   std::optional<YamlMap> chosen;
+  if (const std::size_t all = root.items.size(); all > 1)
+    doubts.push_back(
+        fmt::format("One of the {} topologies is read: the default one, or else the first.", all));
   for (const YamlValue& value : YamlValue(root, "").list()) {
     const YamlMap one = value.any_map();
     if (!one.has("tree") && !one.has("block")) continue;
@@ -184,6 +188,25 @@ void check_once(const Switches& switches) {
   }
 }
 
+/// Names what the levels of a fabric do not tell: leaves of different sizes, switches without one above them.
+void add_tree_doubts(const Switches& switches, DiscoveredFabric& fabric) {
+  std::set<std::string> below;
+  std::size_t least = 0, most = 0;
+  for (const auto& [name, one] : switches) {
+    below.insert(one.switches.begin(), one.switches.end());
+    const std::size_t nodes = one.nodes.size();
+    if (nodes == 0) continue;
+    least = least == 0 ? nodes : std::min(least, nodes);
+    most = std::max(most, nodes);
+  }
+  const auto tops =
+      std::ranges::count_if(switches, [&](const auto& one) { return !below.contains(one.first); });
+  if (least < most)
+    fabric.doubts.push_back(fmt::format("Leaves have {} to {} nodes; the largest counts.", least, most));
+  if (tops > 1 && !switches.begin()->second.block)
+    fabric.doubts.push_back(fmt::format("{} switches have none above them; they are taken as one.", tops));
+}
+
 /// The level of a switch: 0 if it has nodes, else one more than that of the highest switch below it.
 int level_of(Switches& switches, const std::string& name, int depth) {
   Switch& one = switches.at(name);
@@ -221,10 +244,10 @@ std::vector<std::string> host_list(const std::string& text, const std::string& p
 DiscoveredFabric read_slurm_topology(const std::string& text, const std::string& file) {
   const bool yaml =
       text.find("SwitchName") == std::string::npos && text.find("topology:") != std::string::npos;
-  Switches switches = yaml ? read_yaml_switches(text, file) : read_switches(text, file);
+  DiscoveredFabric fabric;
+  Switches switches = yaml ? read_yaml_switches(text, file, fabric.doubts) : read_switches(text, file);
   check_once(switches);
   std::vector<int> most;  // of nodes or switches below, by level
-  DiscoveredFabric fabric;
   fabric.found_by = yaml ? "topology.yaml of Slurm" : "topology.conf of Slurm";
   fabric.leaves_count_nodes = true;
   for (auto& [name, one] : switches) {
@@ -238,6 +261,7 @@ DiscoveredFabric read_slurm_topology(const std::string& text, const std::string&
     fabric.doubts.push_back("Slurm's blocks are taken as leaf switches; what joins them is not in the file.");
   }
   most.pop_back();  // the top is as large as needed
+  add_tree_doubts(switches, fabric);
   for (const int down : most) fabric.levels.push_back({down, 1, down, {}});
   fabric.doubts.push_back("Slurm's file has neither rates nor the number of cables up: no taper is assumed.");
   return fabric;

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "validate/measure/nccl_json.hpp"
 
 namespace stepcast {
 
@@ -60,32 +60,42 @@ void for_each_line(std::string_view text, const Read& read) {
   }
 }
 
-/// "all_reduce" of a text with "all_reduce_perf"; empty if there is no such program.
-std::string operation_in(const std::string& line) {
-  const auto end = line.find("_perf");
-  if (end == std::string::npos) return "";
-  auto begin = end;
-  while (begin > 0 &&
-         (std::islower(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_'))
-    --begin;
-  return line.substr(begin, end - begin);
-}
-
 /// The same of a command that a log repeats, such as "+ mpirun -np 16 ./build/all_gather_perf -b 8".
 std::string operation_of_command(const std::string& line) {
   static const std::set<std::string> known{"all_reduce", "all_gather", "reduce_scatter",
                                            "alltoall",   "broadcast",  "reduce",
                                            "gather",     "scatter",    "sendrecv"};
-  const std::string operation = operation_in(line);
+  const std::string operation = nccl_operation_in(line);
   return known.contains(operation) ? operation : "";
 }
 
+/// What the lines before a table say of its rows.
+struct NcclHeader {
+  bool counts_wrong = false;            ///< the error is a number of wrong results
+  std::size_t in_place = 4;             ///< columns from the first time to the second
+  std::set<std::string> hosts, groups;  ///< of the ranks
+};
+
 /// Counts a line "# Rank  0 Group  0 Pid 1 on HOST device  0 [0x07] GPU".
-void read_rank(const std::vector<std::string>& words, NcclTests& tests, std::set<std::string>& hosts) {
+void read_rank(const std::vector<std::string>& words, NcclTests& tests, NcclHeader& header) {
   if (words.size() < 4 || words[0] != "#" || words[1] != "Rank" || !parse_integer(words[2])) return;
   ++tests.ranks;
   const auto on = std::ranges::find(words, "on");
-  if (on != words.end() && on + 1 != words.end()) hosts.insert(*(on + 1));
+  if (on != words.end() && on + 1 != words.end()) header.hosts.insert(*(on + 1));
+  if (words[3] == "Group" && words.size() > 4) header.groups.insert(words[4]);
+}
+
+/// Reads "# size count type redop root time algbw busbw #wrong ...". Source: writeResultHeader in
+/// src/util.cu of nccl-tests.
+/// @throws InputError for a second table, and for times of the host
+void read_columns(const std::string& line, const NcclTests& tests, const std::string& file, int number,
+                  NcclHeader& header) {
+  constexpr std::size_t kPerIteration = 4;  // columns that -I puts between the two
+  if (!tests.rows.empty()) refuse(file, number, "a second table begins here: give one table in a file");
+  if (contains(line, "cputime"))
+    refuse(file, number, "cputime is the time of the host's calls: run nccl-tests without -C");
+  header.counts_wrong = contains(line, "#wrong");
+  if (contains(line, "i_min")) header.in_place += kPerIteration;
 }
 
 std::optional<double> figure(const std::string& word) {
@@ -102,26 +112,38 @@ bool is_time(const std::vector<std::string>& words, std::size_t column, double s
   return std::abs(size / (1e3 * *time) - *bandwidth) <= 0.006 + *bandwidth * (0.01 + 0.006 / *time);
 }
 
+/// True if a column of a row counts wrong results.
+bool is_wrong(const std::vector<std::string>& words, std::size_t column) {
+  const auto wrong = words.size() > column ? figure(words[column]) : std::nullopt;
+  return wrong && *wrong > 0;
+}
+
 /// Reads "size count type redop root time algbw busbw error time algbw busbw error". Versions of nccl-tests
 /// leave out `root`, also `redop`, or leave `redop` blank: the columns of times are those that agree with
 /// algbw.
-void read_row(const std::vector<std::string>& words, NcclTests& tests, const std::string& file, int line) {
+void read_row(const std::vector<std::string>& words, const NcclHeader& header, NcclTests& tests,
+              const std::string& file, int line) {
   const auto bytes = parse_integer(words.front());
   if (!bytes || static_cast<double>(*bytes) > kLargestFigure)
     return;  // a line of a log that begins with a digit
   const double size = static_cast<double>(*bytes);
   if (size <= 0) return;
-  constexpr std::size_t kInPlace = 4;  // columns from the first time to the second
   for (std::size_t column = 3; column <= 5; ++column) {
-    const bool first = is_time(words, column, size), second = is_time(words, column + kInPlace, size);
+    const std::size_t in_place = column + header.in_place;
+    const bool first = is_time(words, column, size), second = is_time(words, in_place, size);
     const bool none = words.size() > column && words[column] == "N/A";
     if (!first && !(none && second)) continue;
     NcclTestsRow row{{size}, {}, {}};
     if (first) row.out_of_place = Seconds{1e-6 * *figure(words[column])};
-    if (second) row.in_place = Seconds{1e-6 * *figure(words[column + kInPlace])};
+    if (second) row.in_place = Seconds{1e-6 * *figure(words[in_place])};
     if (tests.rows.size() == kMostRows) refuse(file, line, fmt::format("more than {} rows", kMostRows));
     tests.rows.push_back(row);
-    const std::size_t known = first ? column : column + kInPlace;
+    tests.types.insert(words[2]);
+    constexpr std::size_t kWrong = 3;  // columns from a time to its #wrong
+    const bool wrong =
+        (first && is_wrong(words, column + kWrong)) || (second && is_wrong(words, in_place + kWrong));
+    if (header.counts_wrong && wrong) ++tests.wrong_rows;
+    const std::size_t known = first ? column : in_place;
     const double algorithm = *figure(words[known + 1]);
     const auto bus = words.size() > known + 2 ? figure(words[known + 2]) : std::nullopt;
     if (bus && algorithm > tests.algorithm_bandwidth)
@@ -133,63 +155,34 @@ void read_row(const std::vector<std::string>& words, NcclTests& tests, const std
 
 NcclTests read_nccl_text(std::string_view text, const std::string& file) {
   NcclTests tests;
-  std::set<std::string> hosts;
+  NcclHeader header;
   for_each_line(text, [&](const std::string& line, const std::vector<std::string>& words, int number) {
     if (words.front().front() == '#') {
-      read_rank(words, tests, hosts);
-      if (tests.operation.empty()) tests.operation = operation_in(line);
+      read_rank(words, tests, header);
+      if (words.size() > 2 && words[1] == "size" && words[2] == "count")
+        read_columns(line, tests, file, number, header);
+      if (tests.operation.empty()) tests.operation = nccl_operation_in(line);
     } else if (begins_with_digit(words.front()) && words.size() > 3) {
-      read_row(words, tests, file, number);
+      read_row(words, header, tests, file, number);
     } else if (tests.operation.empty()) {
       tests.operation = operation_of_command(line);
     }
   });
-  tests.nodes = static_cast<int>(hosts.size());
-  return tests;
-}
-
-std::optional<Seconds> json_time(const nlohmann::json& row, const char* key, const std::string& file) {
-  const auto found = row.find(key);
-  if (found == row.end() || found->is_null()) return std::nullopt;
-  const double time = found->at("time").get<double>();
-  if (!(time > 0 && time <= kLargestFigure))
-    refuse(file, 1, fmt::format("expected a time in us, got {:.6g}", time));
-  return Seconds{1e-6 * time};
-}
-
-NcclTests read_nccl_json(std::string_view text, const std::string& file) {
-  NcclTests tests;
-  const auto root = nlohmann::json::parse(text, nullptr, false);
-  if (root.is_discarded() || !root.is_object()) refuse(file, 1, "expected the JSON of nccl-tests");
-  try {
-    tests.operation = operation_in(root.at("args").at(0).get<std::string>());
-    if (root.contains("config")) tests.ranks = static_cast<int>(root.at("config").at("devices").size());
-    for (const auto& row : root.at("results")) {
-      const double size = row.at("size").get<double>();
-      if (!(size >= 0 && size <= kLargestFigure))
-        refuse(file, 1, fmt::format("expected a size, got {:.6g}", size));
-      const NcclTestsRow read{{size}, json_time(row, "out_of_place", file), json_time(row, "in_place", file)};
-      if (size > 0 && (read.out_of_place || read.in_place)) tests.rows.push_back(read);
-    }
-  } catch (const nlohmann::json::exception&) {
+  if (header.groups.size() > 1)
     refuse(file, 1,
-           "expected the JSON of nccl-tests: args, config.devices, results of size and out_of_place.time");
-  }
+           fmt::format("its ranks run in {} groups at once (NCCL_TESTS_SPLIT): expected one",
+                       header.groups.size()));
+  tests.nodes = static_cast<int>(header.hosts.size());
   return tests;
 }
 
 }  // namespace
 
-Seconds NcclTestsRow::time() const {
-  if (!in_place) return *out_of_place;
-  return out_of_place ? std::min(*out_of_place, *in_place) : *in_place;
-}
-
 NcclTests read_nccl_tests(std::string_view text, const std::string& file_name) {
   const auto begin = text.find_first_not_of(" \t\r\n");
   const bool json = begin != std::string_view::npos && text[begin] == '{';
   NcclTests tests = json ? read_nccl_json(text, file_name) : read_nccl_text(text, file_name);
-  if (tests.operation.empty()) tests.operation = operation_in(file_name);
+  if (tests.operation.empty()) tests.operation = nccl_operation_in(file_name);
   if (tests.rows.empty())
     refuse(file_name, 1, "expected a table of nccl-tests: no row has a size and a time");
   return tests;
@@ -203,6 +196,7 @@ struct OsuFigures {
   Kind kind = Kind::unknown;
   std::string what;
   std::vector<std::pair<double, double>> rows;
+  int failed = 0;  ///< rows whose validation failed
 };
 
 double number_in(const std::string& word, const std::string& file, int line) {
@@ -229,11 +223,13 @@ OsuFigures read_osu(std::string_view text, const std::string& file) {
   for_each_line(text, [&](const std::string& line, const std::vector<std::string>& words, int number) {
     if (words.front().front() == '#') {
       if (!contains(line, "OSU ") || !contains(line, "Test")) return;
+      if (!figures.rows.empty()) refuse(file, number, "a second table begins here: give one table in a file");
       figures.kind = kind_of(words);
       figures.what = line.substr(line.find_first_not_of("# "));
     } else if (begins_with_digit(words.front())) {
       if (words.size() < 2) refuse(file, number, "expected a size and a time");
       figures.rows.emplace_back(number_in(words[0], file, number), number_in(words[1], file, number));
+      if (words.back() == "Fail") ++figures.failed;
     }
   });
   return figures;
@@ -252,7 +248,10 @@ BenchmarkTimes osu_times(std::string_view text, const std::string& file, int ran
     refuse(file, 1, "expected the output of osu_latency, osu_bw or osu_allreduce with its header");
   if (figures.kind == Kind::all_reduce && ranks < 2)
     refuse(file, 1, "the file does not say how many ranks this all-reduce had: give --ranks N (2 or more)");
-  BenchmarkTimes benchmark{figures.what, ranks, {}};
+  const std::string doubts = figures.failed == 0 ? ""
+                                                 : fmt::format("{} of {} rows failed their validation",
+                                                               figures.failed, figures.rows.size());
+  BenchmarkTimes benchmark{figures.what + (doubts.empty() ? "" : "; " + doubts), ranks, {}, doubts};
   for (const auto& [bytes, value] : figures.rows) {
     if (!(bytes > 0 && value > 0)) continue;
     const double seconds = figures.kind == Kind::bandwidth ? bytes / (1e6 * value) : 1e-6 * value;
@@ -272,11 +271,17 @@ BenchmarkTimes nccl_times(std::string_view text, const std::string& file, const 
     refuse(
         file, 1,
         fmt::format("expected a table of sendrecv, all_reduce, all_gather or reduce_scatter, got {}", name));
+  if (tests.ranks > 0 && ranks > 0 && tests.ranks != ranks)
+    refuse(file, 1,
+           fmt::format("--ranks: the table lists {} ranks, got {}; take the list out if it is cut",
+                       tests.ranks, ranks));
   if (tests.ranks > 0) ranks = tests.ranks;
   if (name != "sendrecv" && ranks < 2)
     refuse(file, 1,
            fmt::format("the file does not say how many ranks this {} had: give --ranks N (2 or more)", name));
-  BenchmarkTimes benchmark{name + "_perf of nccl-tests", ranks, {}};
+  const std::string doubts = tests.doubts();
+  BenchmarkTimes benchmark{
+      name + "_perf of nccl-tests" + (doubts.empty() ? "" : "; " + doubts), ranks, {}, doubts};
   for (const NcclTestsRow& row : tests.rows) {
     const double bytes = row.size.value, seconds = row.time().value;
     benchmark.times.push_back(

@@ -1,37 +1,17 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/typed_numbers.hpp"
 #include "validate/measure/link_results.hpp"
+#include "validate/measure/nccl_tests.hpp"
 
 namespace stepcast {
 
-/// A row of nccl-tests' table. Times are those of one operation.
-struct NcclTestsRow {
-  Bytes size;
-  std::optional<Seconds> out_of_place, in_place;  ///< at least one of them
-
-  /// The shorter of the two times, because a disturbance only makes a measurement longer.
-  Seconds time() const;
-};
-
-/// The output of nccl-tests.
-struct NcclTests {
-  std::string operation;  ///< "all_reduce"; empty if the file does not say
-  int ranks = 0;          ///< 0: the file does not say
-  int nodes = 0;          ///< hosts in the list of devices; 0: the file does not say
-  /// Columns algbw and busbw [GB/s] of the row with the greatest algbw of a text; 0: none
-  double algorithm_bandwidth = 0, bus_bandwidth = 0;
-  std::vector<NcclTestsRow> rows;
-};
-
 /// Reads the text of nccl-tests of any version, or its JSON (`-J`). Lines of NCCL's log and rows of 0 bytes
 /// are left out, and the ranks that `mpirun --tag-output` and `srun -l` put before each line.
-/// @throws InputError that names the line
+/// @throws InputError that names the line, also of a second table
 NcclTests read_nccl_tests(std::string_view text, const std::string& file_name);
 
 /// The collective of a table: that of its header, or the one that the user names.
@@ -44,6 +24,7 @@ struct BenchmarkTimes {
   std::string what;  ///< "OSU MPI Allreduce Latency Test, 8 ranks"
   int ranks = 0;     ///< 0: the file does not say
   std::vector<MessageTime> times;
+  std::string doubts = {};  ///< about the table, in `what` too
 };
 
 /// Reads the text or JSON of nccl-tests (sendrecv, all_reduce, all_gather, reduce_scatter) and the text of

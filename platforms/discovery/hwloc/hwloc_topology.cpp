@@ -174,6 +174,27 @@ bool add_nvlinks(hwloc_topology_t topology, const std::vector<hwloc_obj_t>& gpus
   return true;
 }
 
+/// The rate of the GPUs' PCIe links: the fastest counts, as a GPU without work lowers the rate of its link.
+void add_pcie_rate(const std::vector<hwloc_obj_t>& gpus, DiscoveredServer& server) {
+  constexpr double kSlow = 7e9;  // less than 8 lanes of PCIe 3.0, which no server gives a GPU
+  double least = 0, most = 0;
+  for (hwloc_obj_t gpu : gpus) {
+    const double rate = 1e9 * static_cast<double>(gpu->attr->pcidev.linkspeed);
+    if (rate <= 0) continue;
+    least = most == 0 ? rate : std::min(least, rate);
+    most = std::max(most, rate);
+  }
+  if (most == 0) return;
+  server.gpu_pcie = BytesPerSecond{most};
+  if (least < 0.99 * most)
+    server.doubts.push_back(fmt::format("PCIe links of GPUs have {:.3g} to {:.3g} GB/s; the fastest counts.",
+                                        least / 1e9, most / 1e9));
+  if (most < kSlow)
+    server.doubts.push_back(fmt::format(
+        "PCIe links of GPUs have {:.3g} GB/s, as if they were idle; run lstopo while the GPUs work.",
+        most / 1e9));
+}
+
 /// The socket of a device, counted from 0; -1 if its PCIe belongs to the whole machine.
 int socket_of(hwloc_topology_t topology, hwloc_obj_t device) {
   for (hwloc_obj_t one = hwloc_get_non_io_ancestor_obj(topology, device); one; one = one->parent) {
@@ -219,13 +240,12 @@ DiscoveredServer read_hwloc_topology(const std::string& text, const std::string&
       pcie_switch = switches.try_emplace(port, static_cast<int>(switches.size())).first->second;
     const int socket = socket_of(topology.get(), one);
     (is_gpu(one) ? server.gpus : server.nics).push_back({name_of(one), std::max(0, socket), pcie_switch});
-    const float rate = one->attr->pcidev.linkspeed;  // GB/s
-    if (is_gpu(one) && rate > 0) server.gpu_pcie = BytesPerSecond{1e9 * static_cast<double>(rate)};
   }
   server.socket_link = socket_link_of(topology.get());
   if (server.gpus.empty()) throw InputError(file + ":1: expected GPUs of NVIDIA, AMD or Intel, found none");
   std::vector<hwloc_obj_t> gpus;
   std::ranges::copy_if(devices, std::back_inserter(gpus), is_gpu);
+  add_pcie_rate(gpus, server);
   const bool nvlinks = add_nvlinks(topology.get(), gpus, server);
   server.doubts.push_back(fmt::format("lstopo lists GPUs in PCI order, which may not be CUDA's{}.",
                                       nvlinks ? "" : "; this file says nothing about NVLinks"));

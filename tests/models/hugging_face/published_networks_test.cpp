@@ -277,6 +277,69 @@ TEST_CASE("public configurations have exactly their networks' parameters", "[mod
   }
 }
 
+TEST_CASE("configurations with all their keys are read, and none of them is named as unread", "[models]") {
+  struct Whole {
+    std::string json;
+    std::int64_t parameters;
+  };
+  // The keys of bigscience/bloom-560m, which names its sizes otherwise than the library, microsoft's
+  // Phi-3-mini-4k-instruct, tiiuae/falcon-7b, facebook/opt-125m and distilbert-base-uncased on
+  // huggingface.co, as public programs quote them. Their pages state 559,214,592, 3,821,079,552,
+  // 6,921,720,704, 125,239,296 and 66,985,530.
+  const auto whole = GENERATE(values<Whole>(
+      {{R"({"apply_residual_connection_post_layernorm": false, "attention_dropout": 0.0, "attention_softmax_in_fp32": true,
+           "architectures": ["BloomForCausalLM"], "bias_dropout_fusion": true, "bos_token_id": 1, "eos_token_id": 2,
+           "pad_token_id": 3, "unk_token_id": 0, "hidden_dropout": 0.0, "initializer_range": 0.02,
+           "layer_norm_epsilon": 1e-05, "masked_softmax_fusion": true, "model_type": "bloom", "n_embed": 1024,
+           "n_inner": null, "n_layer": 24, "num_attention_heads": 16, "offset_alibi": 100, "pretraining_tp": 1,
+           "seq_length": 2048, "skip_bias_add": true, "skip_bias_add_qkv": false, "transformers_version": "4.20.0",
+           "use_cache": true, "vocab_size": 250880})",
+        559'214'592},
+       {R"({"_name_or_path": "Phi-3-mini-4k-instruct", "architectures": ["Phi3ForCausalLM"], "attention_dropout": 0.0,
+           "auto_map": {"AutoModelForCausalLM": "modeling_phi3.Phi3ForCausalLM"}, "bos_token_id": 1, "embd_pdrop": 0.0,
+           "eos_token_id": 32000, "hidden_act": "silu", "hidden_size": 3072, "initializer_range": 0.02,
+           "intermediate_size": 8192, "max_position_embeddings": 4096, "model_type": "phi3", "num_attention_heads": 32,
+           "num_hidden_layers": 32, "num_key_value_heads": 32, "original_max_position_embeddings": 4096,
+           "pad_token_id": 32000, "resid_pdrop": 0.0, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0,
+           "sliding_window": 2047, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+           "transformers_version": "4.40.2", "use_cache": true, "attention_bias": false, "vocab_size": 32064})",
+        3'821'079'552},
+       {R"({"alibi": false, "apply_residual_connection_post_layernorm": false, "architectures": ["FalconForCausalLM"],
+           "attention_dropout": 0.0, "auto_map": {"AutoModelForCausalLM": "modeling_falcon.FalconForCausalLM"},
+           "bias": false, "bos_token_id": 11, "eos_token_id": 11, "hidden_dropout": 0.0, "hidden_size": 4544,
+           "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "falcon", "multi_query": true,
+           "new_decoder_architecture": false, "num_attention_heads": 71, "num_hidden_layers": 32, "num_kv_heads": 71,
+           "parallel_attn": true, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 65024})",
+        6'921'720'704},
+       {R"({"_remove_final_layer_norm": false, "activation_dropout": 0.0, "activation_function": "relu",
+           "architectures": ["OPTForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 2, "do_layer_norm_before": true,
+           "dropout": 0.1, "enable_bias": true, "eos_token_id": 2, "ffn_dim": 3072, "hidden_size": 768, "init_std": 0.02,
+           "layer_norm_elementwise_affine": true, "layerdrop": 0.0, "max_position_embeddings": 2048, "model_type": "opt",
+           "num_attention_heads": 12, "num_hidden_layers": 12, "pad_token_id": 1, "prefix": "</s>",
+           "torch_dtype": "float16", "use_cache": true, "vocab_size": 50272, "word_embed_proj_dim": 768})",
+        125'239'296},
+       {R"({"activation": "gelu", "architectures": ["DistilBertForMaskedLM"], "attention_dropout": 0.1, "dim": 768,
+           "dropout": 0.1, "hidden_dim": 3072, "initializer_range": 0.02, "max_position_embeddings": 512,
+           "model_type": "distilbert", "n_heads": 12, "n_layers": 6, "pad_token_id": 0, "qa_dropout": 0.1,
+           "seq_classif_dropout": 0.2, "sinusoidal_pos_embds": false, "tie_weights_": true, "vocab_size": 30522})",
+        66'985'530}}));
+  const YamlNode node = parse_yaml(whole.json, "config.json");
+  const HuggingFaceConfig config = read_hugging_face_config(YamlValue(node, ""));
+  CHECK(config.unread == std::vector<std::string>{});
+  CHECK(all_parameters(model_of(network_text(config, "net", 128))) == whole.parameters);
+}
+
+TEST_CASE("keys that nothing reads are named in the file, unless they are off or without effect",
+          "[models]") {
+  const auto source = [](const std::string& more) {
+    return model_of(text_of(config("llama", 1, 64, 4, 128, 100, more))).source;
+  };
+  CHECK_THAT(source(R"("attn_output_gate": true, "altup_width": 3, "rope_theta": 1e4, "num_experts_off": 0)"),
+             Catch::Matchers::EndsWith("; keys that are not read: attn_output_gate, altup_width"));
+  CHECK_THAT(source(R"("eos_token_id": 2, "use_cache": true, "future": null, "other": [])"),
+             !Catch::Matchers::Contains("not read"));
+}
+
 TEST_CASE("public configurations of other networks are refused by name", "[models][errors]") {
   for (const std::string name :
        {"bart", "convnextv2", "dinov2_with_registers", "swinv2", "mamba", "albert", "xlnet", "clip"}) {
@@ -288,6 +351,10 @@ TEST_CASE("public configurations of other networks are refused by name", "[model
              R"("ffn_dim": 4096, "max_position_embeddings": 2048, "word_embed_proj_dim": 512,
                                   "do_layer_norm_before": false, "activation_function": "relu")");
   CHECK_THROWS_WITH(text_of(opt_350m), Catch::Matchers::Contains("do_layer_norm_before: expected true"));
+  const auto opt_bare = config(
+      "opt", 2, 64, 4, 128, 100,
+      R"("ffn_dim": 128, "max_position_embeddings": 64, "activation_function": "relu", "enable_bias": false)");
+  CHECK_THROWS_WITH(text_of(opt_bare), Catch::Matchers::Contains("enable_bias: expected true"));
 }
 
 TEST_CASE("keys that change a network are read or refused", "[models][errors]") {
@@ -295,6 +362,14 @@ TEST_CASE("keys that change a network are read or refused", "[models][errors]") 
     CHECK_THROWS_WITH(text_of(config(family, 2, 64, 4, 128, 100, more)), Catch::Matchers::Contains(why));
   };
   refused("mistral", R"("attention_bias": true)", "attention_bias: expected false");
+  refused("mistral", R"("architectures": ["MixtralForCausalLM"])",
+          "architectures[0]: expected a network of mistral");
+  refused("qwen2", R"("architectures": ["Qwen2MoeForCausalLM"])",
+          "architectures[0]: expected a network of qwen2");
+  refused("llama", R"("auto_map": {"AutoModel": "mine.Model"})", "auto_map: the network is code of its own");
+  refused("qwen3", R"("layer_types": ["full_attention", "linear_attention"])",
+          "layer_types[1]: expected one of");
+  refused("starcoder2", R"("mlp_type": "gated")", "mlp_type: expected default");
   refused("qwen2", R"("mlp_bias": true)", "mlp_bias: expected false");
   refused("falcon", R"("num_key_value_heads": 2)", "num_key_value_heads: expected 4, the heads of queries");
   refused("llama", R"("pruned_heads": {"0": [1]})", "pruned_heads: expected no heads that are left out");

@@ -379,6 +379,35 @@ TEST_CASE("free sizes of ONNX are given by name, and quantized graphs refused by
 
 // The form of CNTK's exports: the weights of the last layer are an initializer that the graph reshapes, and
 // initializers are listed among the inputs.
+TEST_CASE("a pool of ONNX that rounds up reads beyond its input", "[models][onnx]") {
+  Graph graph({3, 32, 32});
+  onnx::NodeProto& pool = graph.node("MaxPool", {"x"}, "p");
+  set(pool, "kernel_shape", {3, 3});
+  set(pool, "strides", {2, 2});
+  set_integer(pool, "ceil_mode", 1);
+  graph.weight("w", {10, 3 * 16 * 16});
+  graph.node("Flatten", {"p"}, "f");
+  set_integer(graph.node("Gemm", {"f", "w"}, "y"), "transB", 1);
+  CHECK_THAT(text(graph.bytes("y")), Catch::Matchers::Contains("pad: {before: [0, 0], after: [1, 1]}"));
+}
+
+TEST_CASE("nodes that count as another kind are named, and weights must fit what they say",
+          "[models][onnx][errors]") {
+  const auto convolution = [](const Shape& kernel, int type) {
+    Graph graph({3, 8, 8});
+    graph.weight("w", {4, 3, 3, 3}).set_data_type(type);
+    set(graph.node("Conv", {"x", "w"}, "c"), "kernel_shape", kernel);
+    graph.node("HardSwish", {"c"}, "y");
+    return graph.bytes("y");
+  };
+  CHECK_THAT(text(convolution({3, 3}, onnx::TensorProto::FLOAT16)),
+             Catch::Matchers::Contains("nodes counted as others: HardSwish as silu"));
+  CHECK_THROWS_WITH(text(convolution({5, 5}, onnx::TensorProto::FLOAT)),
+                    Catch::Matchers::Contains("(Conv): its kernel_shape is not that of its filters"));
+  CHECK_THROWS_WITH(text(convolution({3, 3}, onnx::TensorProto::INT8)),
+                    Catch::Matchers::Contains("expected an initializer in floating point as input 1"));
+}
+
 TEST_CASE("a reshaped initializer is an initializer of the new shape", "[models][onnx]") {
   Graph graph({8, 4, 4});
   graph.weight("w", {8, 4, 4, 10});

@@ -37,6 +37,21 @@ TEST_CASE("a collective between layers is refused with its number, kind and grou
   CHECK_THAT(in(240, "_reduce_scatter_base_"), Contains("3 reduce_scatter in the backward pass"));
   CHECK_THAT(in(252, "allreduce_"), Contains("3 all_reduce in the backward pass"));  // in a layer's node
   CHECK_THAT(in(70, "recv_"), Contains("3 send or receive in the forward pass"));
+  // Sharded tables exchange their vectors before the first layer that is known, or after the last.
+  CHECK_THAT(in(2, "alltoall_base_"), Contains("(3 all_to_all outside the passes in 3 steps"));
+  CHECK_THAT(in(320, "alltoall_base_"), Contains("(3 all_to_all outside the passes in 3 steps"));
+}
+
+TEST_CASE("kernels of other libraries that exchange data are no layer's time", "[models][errors]") {
+  const auto refused = [](const std::string& kernel) {
+    return refusal_of_steps(steps([&](Events& events, double t) { events.kernel(kernel, 0, t + 30, 40); }));
+  };
+  CHECK_THAT(refused("void vllm::cross_device_reduce_1stage<float, 8>(vllm::RankData*)"),
+             Contains("3 all_reduce in the forward pass"));
+  CHECK_THAT(refused("one_shot_all_reduce_kernel<c10::BFloat16, 16, 8>"),
+             Contains("3 all_reduce in the forward pass"));
+  CHECK_THAT(refused("void deep_ep::intranode::dispatch<8, 768>(int4*)"),
+             Contains("3 all_to_all in the forward pass"));
 }
 
 TEST_CASE("a kernel of NCCL between layers is found without its operator", "[models][errors]") {

@@ -110,6 +110,26 @@ TEST_CASE("lstopo's XML gives sockets, PCIe switches, NICs and the rate of PCIe 
   CHECK_THROWS_WITH(read_hwloc_topology(damaged, "f"), Catch::StartsWith("f:1: expected the XML"));
 }
 
+TEST_CASE("the fastest PCIe link of GPUs counts, and others or idle ones are named", "[platforms]") {
+  const auto with_rates = [](const std::string& of_all_gpus, const std::string& of_last) {
+    std::string text = file("two-sockets.xml");
+    std::size_t at = 0, last = 0;
+    for (; (at = text.find("[10de:1db5]", at)) != std::string::npos; ++at) {
+      last = text.find("15.753846", at);
+      if (last != std::string::npos) text.replace(last, 9, of_all_gpus);
+    }
+    text.replace(last, 9, of_last);
+    return read_hwloc_topology(text, "f");
+  };
+  const DiscoveredServer mixed = with_rates("15.753846", "03.938462");
+  CHECK(mixed.gpu_pcie->value == Approx(15.753846e9));
+  CHECK(mixed.doubts.front() == "PCIe links of GPUs have 3.94 to 15.8 GB/s; the fastest counts.");
+  const DiscoveredServer idle = with_rates("03.938462", "03.938462");
+  CHECK(idle.gpu_pcie->value == Approx(3.938462e9));
+  CHECK(idle.doubts.front() ==
+        "PCIe links of GPUs have 3.94 GB/s, as if they were idle; run lstopo while the GPUs work.");
+}
+
 TEST_CASE("between sockets of PCIe servers both directions share what NCCL counts for the processor",
           "[platforms]") {
   const auto with_processor = [](const std::string& vendor, int family, int model) {
@@ -255,12 +275,70 @@ TEST_CASE("aggregation nodes are no hosts, and a spine with a management node is
   CHECK_THAT(fabric.doubts.back(), Catch::Matchers::Contains("have cables to 9 others"));
 }
 
+TEST_CASE("hosts with other numbers of ports are no nodes, and their ports do not count", "[platforms]") {
+  // Four nodes with a port on each of two rails, a management node on one, a storage server on both.
+  std::string text, adapters;
+  const auto add_port = [&](const std::string& host, int leaf, int port) {
+    const std::string name = fmt::format("{}_{}_{}", host, leaf, port);
+    text += fmt::format("[{0}] \"H-{1}\"[1](1) # \"{2} mlx5_{3}\" lid 1 4xNDR\n", port, name, host, leaf);
+    adapters += fmt::format("\nCa 1 \"H-{0}\" # \"{1} mlx5_{2}\"\n[1](1) \"S-a{2}\"[{3}] # lid 1 4xNDR\n",
+                            name, host, leaf, port);
+  };
+  for (int leaf = 0; leaf < 2; ++leaf) {
+    text += fmt::format("\nSwitch 65 \"S-a{}\" # \"leaf\" enhanced port 0 lid 1 lmc 0\n", leaf);
+    for (int node = 0; node < 4; ++node) add_port(fmt::format("dgx-{}", node), leaf, node + 1);
+    if (leaf == 0) add_port("ufm", leaf, 5);
+    for (int port = 6; port < 8; ++port) add_port("storage", leaf, port);
+    for (int cable = 0; cable < 4; ++cable)
+      text += fmt::format("[{}] \"S-b\"[{}] # 4xNDR\n", 40 + cable, cable);
+  }
+  text += "\nSwitch 65 \"S-b\" # \"spine\" enhanced port 0 lid 1 lmc 0\n";
+  for (int cable = 0; cable < 8; ++cable)
+    text += fmt::format("[{}] \"S-a{}\"[4] # 4xNDR\n", cable, cable / 4);
+  const DiscoveredFabric fabric = read_infiniband_fabric(text + adapters, "f");
+  CHECK(fabric.nodes == 4);
+  CHECK(fabric.nics_per_node == 2);
+  CHECK(fabric.rails);
+  REQUIRE(fabric.levels.size() == 1);
+  CHECK(fabric.levels[0].down == 4);
+  CHECK(fabric.levels[0].taper == 1);
+  CHECK(fabric.doubts == std::vector<std::string>{"2 of 6 hosts have not 2 ports and are left out with "
+                                                  "theirs, such as management and storage nodes."});
+}
+
+TEST_CASE("cables of an unknown rate are named, and the notes of the file are printed", "[platforms]") {
+  std::string text = fabric_text(8, 2, true);
+  for (std::size_t at; (at = text.find("4xHDR")) != std::string::npos;) text.replace(at, 5, "4xQQQ");
+  const DiscoveredFabric fabric = read_infiniband_fabric(text, "f");
+  CHECK_FALSE(fabric.port);
+  const DiscoveredPlatform platform = with_fabric(read_nvidia_topology(file("dgx1.txt"), "f"), fabric);
+  const std::vector<std::string> doubts = platform_doubts(platform);
+  CHECK(std::ranges::count(doubts, "No cable has a rate that is known; that of ports is assumed.") == 1);
+  for (const std::string& doubt : doubts)
+    CHECK_THAT(platform_file_text(platform), Catch::Matchers::Contains("# - " + doubt));
+}
+
 TEST_CASE("an adapter that does not name its host is a node of its own", "[platforms]") {
   const DiscoveredFabric fabric = read_infiniband_fabric(fabric_text(8, 2, false), "f");
   CHECK(fabric.nodes == 9);
   CHECK(fabric.nics_per_node == 1);
   REQUIRE_FALSE(fabric.doubts.empty());
   CHECK(fabric.doubts.front() == "8 adapters do not name their host; each counts as one.");
+}
+
+TEST_CASE("NICs beside no GPU, and a server without NICs, are named", "[platforms]") {
+  const std::string near =
+      "     GPU0 GPU1 mlx5_0 mlx5_1 mlx5_2 CPU Affinity\nGPU0 X NV18 PXB SYS SYS 0-15\n"
+      "GPU1 NV18 X SYS PXB SYS 16-31\nmlx5_0 PXB SYS X SYS SYS\nmlx5_1 SYS PXB SYS X SYS\n"
+      "mlx5_2 SYS SYS SYS SYS X\n";
+  DiscoveredPlatform platform{"found", "h100-sxm", 1, read_nvidia_topology(near, "f"), {}};
+  CHECK(written(platform).network.nics == 2);
+  CHECK(std::ranges::count(
+            platform_doubts(platform),
+            "1 of 3 NICs share no PCIe switch with a GPU and are left out, such as those of storage.") == 1);
+  platform.server = read_nvidia_topology("     GPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n", "f");
+  CHECK(std::ranges::count(platform_doubts(platform), "nvidia-smi topo -m lists no NIC; one is assumed.") ==
+        1);
 }
 
 TEST_CASE("functions of one NIC are one NIC", "[platforms]") {
@@ -331,6 +409,21 @@ TEST_CASE("Slurm's blocks, continued lines and topology.yaml are read", "[platfo
   CHECK(yaml.levels[0].down == 2);
   CHECK_THROWS_WITH(read_slurm_topology("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n[1-2]\n", "f"),
                     "f:2: b: the node n1 is below another switch too");
+}
+
+TEST_CASE("what levels of Slurm's switches do not tell is named", "[platforms]") {
+  const DiscoveredFabric loose =
+      read_slurm_topology("SwitchName=a Nodes=n[1-4]\nSwitchName=b Nodes=n[5-6]\n", "f");
+  REQUIRE(loose.doubts.size() == 3);
+  CHECK(loose.doubts[0] == "Leaves have 2 to 4 nodes; the largest counts.");
+  CHECK(loose.doubts[1] == "2 switches have none above them; they are taken as one.");
+  const DiscoveredFabric second = read_slurm_topology(
+      "- topology: one\n  tree: {switches: [{switch: a, nodes: n1}]}\n- topology: two\n  cluster_default: "
+      "true\n"
+      "  tree: {switches: [{switch: b, nodes: 'n[1-3]'}]}\n",
+      "f");
+  CHECK(second.nodes == 3);
+  CHECK(second.doubts.front() == "One of the 2 topologies is read: the default one, or else the first.");
 }
 
 TEST_CASE("rocm-smi's tables give xGMI links and NUMA nodes", "[platforms]") {

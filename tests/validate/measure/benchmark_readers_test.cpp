@@ -237,6 +237,66 @@ TEST_CASE("the ranks that launchers put before lines are left out", "[validate][
   }
 }
 
+TEST_CASE("a table's wrong results and several types are named, and a second table is refused",
+          "[validate][nccl][errors]") {
+  const std::string header =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n";
+  const std::string row =
+      "     1048576        262144     float     sum      -1    35.00   29.96   52.43      ";
+  const std::string half =
+      "     2097152       1048576      half     sum      -1    70.00   29.96   52.43      0\n";
+  CHECK(read_nccl_tests(header + row + "0\n", "t.txt").doubts().empty());
+  CHECK(read_nccl_tests(header + row + "7\n", "t.txt").doubts() == "1 of 1 rows have wrong results (#wrong)");
+  CHECK(read_nccl_tests(header + row + "0\n" + half, "t.txt").doubts() ==
+        "rows of types float, half count by their bytes");
+  CHECK(read_benchmark(header + row + "7\n" + half, "all_reduce_perf.txt", 8).what ==
+        "all_reduce_perf of nccl-tests; 1 of 2 rows have wrong results (#wrong); rows of types float, half "
+        "count by their bytes");
+  CHECK_THROWS_WITH(read_nccl_tests(header + row + "0\n" + header + half, "t.txt"),
+                    "t.txt:3:1: a second table begins here: give one table in a file");
+  CHECK(
+      read_nccl_tests(
+          R"({"args": ["all_reduce_perf"], "results": [{"size": 8, "type": "float", "in_place": {"time": 1.5, "nwrong": 3}}]})",
+          "t.json")
+          .wrong_rows == 1);
+  CHECK_THROWS_WITH(read_benchmark(kNew, "t.txt", 16),
+                    "t.txt:1:1: --ranks: the table lists 2 ranks, got 16; take the list out if it is cut");
+}
+
+TEST_CASE("each process in the JSON of nccl-tests has its threads' and GPUs' ranks", "[validate][nccl]") {
+  const NcclTests tests = read_nccl_tests(
+      R"({"args": ["all_reduce_perf"], "config": {"nthreads": 1, "ngpus": 8, "devices": [{"hostname": "a"}, {"hostname": "b"}]},
+          "results": [{"size": 1048576, "type": "float", "out_of_place": {"time": 50, "alg_bw": 20.97, "bus_bw": 39.32, "nwrong": null}}]})",
+      "t.json");
+  CHECK(tests.ranks == 16);
+  CHECK(tests.nodes == 2);
+  CHECK(tests.algorithm_bandwidth == 20.97);
+  CHECK(tests.bus_bandwidth == 39.32);
+  CHECK(tests.doubts().empty());
+}
+
+TEST_CASE("columns of single iterations are left out, and times of the host and split ranks refused",
+          "[validate][nccl][errors]") {
+  const std::string start = "#       size         count      type   redop    root     ";
+  const NcclTests each =
+      read_nccl_tests(start +
+                          "time   algbw   busbw #wrong   i_min   i_max   i_p99   i_cv%     time   algbw   "
+                          "busbw #wrong   i_min   i_max   i_p99   i_cv%\n"
+                          "     1048576        262144     float     sum      -1    35.00   29.96   52.43     "
+                          " 0    33.00   36.00   36.00    2.10"
+                          "    34.00   30.84   53.97      0    33.00   36.00   36.00    2.10\n",
+                      "t.txt");
+  CHECK(each.rows[0].out_of_place->value == Approx(35e-6));
+  CHECK(each.rows[0].in_place->value == Approx(34e-6));
+  CHECK(each.wrong_rows == 0);
+  CHECK_THROWS_WITH(read_nccl_tests(start + "cputime   algbw   busbw #wrong\n", "t.txt"),
+                    "t.txt:1:1: cputime is the time of the host's calls: run nccl-tests without -C");
+  std::string split = kNew;
+  split.replace(split.rfind("Group  0"), 8, "Group  1");
+  CHECK_THROWS_WITH(read_nccl_tests(split, "t.txt"),
+                    Catch::Matchers::Contains("its ranks run in 2 groups at once"));
+}
+
 TEST_CASE("the hosts of a table are those in its list of devices", "[validate][nccl]") {
   std::string text = kNew;
   text.replace(text.find("on n device  1 [0x0b]"), 4, "on m");
@@ -255,6 +315,19 @@ TEST_CASE("the collective is that of the header or the option, and nothing else"
   CHECK(read_nccl_tests("node1: gpu_perf on\n" + std::string(kOld), "t.txt").operation.empty());
   CHECK_THROWS_WITH(collective_of(gather, "all_reduce", "t.txt"),
                     "t.txt:1:1: --collective: the table is of all_gather_perf, got all_reduce");
+}
+
+TEST_CASE("a second table of OSU is refused, and rows that failed are named", "[validate][links][errors]") {
+  const std::string bandwidth =
+      "# OSU MPI Bandwidth Test v5.9\n# Size Bandwidth (MB/s)\n1 3.0\n1048576 11000\n";
+  const std::string latency = "# OSU MPI Latency Test v5.9\n# Size Latency (us)\n1 1.5\n1048576 98\n";
+  CHECK_THROWS_WITH(read_benchmark(bandwidth + latency, "t.txt", 0),
+                    "t.txt:5:1: a second table begins here: give one table in a file");
+  const BenchmarkTimes failed = read_benchmark(
+      "# OSU MPI Allreduce Latency Test v7.2\n# Size Avg Latency(us) Validation\n4 5.0 Pass\n1048576 900.0 "
+      "Fail\n",
+      "t.txt", 4);
+  CHECK(failed.what == "OSU MPI Allreduce Latency Test v7.2; 1 of 2 rows failed their validation");
 }
 
 TEST_CASE("OSU's tests of other patterns are refused", "[validate][links][errors]") {
