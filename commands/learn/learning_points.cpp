@@ -160,19 +160,20 @@ void TrainingStore::add(const std::string& name, const std::string& lines) const
 namespace {
 
 /// Builds the experiment of a training. Its number of steps is known only after it has been built once.
+/// @param mini_batches  of each worker, where they are not those of the scenario
 Experiment learning_experiment(const Scenario& scenario, const std::vector<Assignment>& values,
-                               std::int64_t by, Library& library) {
-  Experiment experiment = build_experiment(scenario.document, values, library);
+                               std::int64_t seed, Library& library,
+                               std::optional<int> mini_batches = std::nullopt) {
+  Overrides overrides{.mini_batches = mini_batches};
+  Experiment experiment = build_experiment(scenario.document, values, library, overrides);
   if (!experiment.learning)
     throw InputError(
         fmt::format("{}: learning: the command learn needs this key (docs/how-to/learn-loss-against-time.md)",
                     scenario.file.string()));
-  std::vector<Assignment> all = values;
-  for (Assignment& value : moved_seeds(experiment, by)) all.push_back(std::move(value));
-  const std::int64_t steps = learning_steps(experiment);
-  if (all.size() == values.size() && experiment.steps == steps) return experiment;
-  all.push_back(parse_assignment(fmt::format("simulation.steps={}", steps)));
-  return build_experiment(scenario.document, std::move(all), library);
+  overrides = learning_overrides(experiment, seed);
+  overrides.mini_batches = mini_batches;
+  if (seed == 1 && experiment.steps == *overrides.steps) return experiment;
+  return build_experiment(scenario.document, values, library, overrides);
 }
 
 void check_learns(const Scenario& scenario, const Point& point, const Experiment& experiment) {
@@ -194,14 +195,13 @@ struct WarmStart {
 
 WarmStart warm_start_of(const LearningJob& job, const WarmStartKey& key, Library& library) {
   const auto [mini_batches, seed] = key;
-  const Point alone{fmt::format("warm start of {} mini-batches", mini_batches),
-                    {parse_assignment("workers=1"), parse_assignment("strategy={kind: synchronous}"),
-                     parse_assignment(fmt::format("learning.mini_batches={}", mini_batches)),
-                     parse_assignment(fmt::format("learning.evaluate_every={}", mini_batches))}};
+  const Point alone{
+      fmt::format("warm start of {} mini-batches", mini_batches),
+      {assignment("workers", 1), assignment("strategy", std::vector{assignment("kind", kPlainReplicas)})}};
   const std::vector<Assignment> values = middle_values(job.scenario, alone);
-  WarmStart start{{alone.name, seed, learning_experiment(job.scenario, values, seed - 1, library),
-                   samples_of_pass(job.scenario, alone)},
+  WarmStart start{{alone.name, seed, learning_experiment(job.scenario, values, seed, library, mini_batches)},
                   job.folder / fmt::format("warm-start-{}-seed-{}.parameters", mini_batches, seed)};
+  start.run.batch = start.run.experiment.plan.samples_of_pass;
   start.run.experiment.learning->warm_start = 0;
   return start;
 }
@@ -311,13 +311,13 @@ std::vector<LearningRun> learning_runs(const Scenario& scenario) {
   std::vector<LearningRun> runs;
   for (const Point& point : scenario.points) {
     const std::vector<Assignment> values = middle_values(scenario, point);
-    Experiment first = learning_experiment(scenario, values, 0, library);
+    Experiment first = learning_experiment(scenario, values, 1, library);
     check_learns(scenario, point, first);
     const int seeds = first.learning->seeds;
-    const std::int64_t batch = samples_of_pass(scenario, point);
+    const std::int64_t batch = first.plan.samples_of_pass;
     runs.push_back({point.name, 1, std::move(first), batch});
     for (int seed = 2; seed <= seeds; ++seed)
-      runs.push_back({point.name, seed, learning_experiment(scenario, values, seed - 1, library), batch});
+      runs.push_back({point.name, seed, learning_experiment(scenario, values, seed, library), batch});
   }
   return runs;
 }
@@ -325,10 +325,10 @@ std::vector<LearningRun> learning_runs(const Scenario& scenario) {
 LearningRun cut_training(const Scenario& scenario, const LearningRun& run, std::int64_t mini_batches) {
   Library library;
   const Point& point = *std::ranges::find(scenario.points, run.point, &Point::name);
-  std::vector<Assignment> values = middle_values(scenario, point);
-  for (const char* key : {"learning.mini_batches", "learning.evaluate_every"})
-    values.push_back(parse_assignment(fmt::format("{}={}", key, mini_batches)));
-  return {run.point, 1, learning_experiment(scenario, values, 0, library), run.batch};
+  return {run.point, 1,
+          learning_experiment(scenario, middle_values(scenario, point), 1, library,
+                              static_cast<int>(mini_batches)),
+          run.batch};
 }
 
 Results trained(const LearningJob& job, std::vector<LearningRun> runs) {

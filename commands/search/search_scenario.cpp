@@ -60,7 +60,7 @@ std::vector<Assignment> values_of_setting(const SearchedScenario& searched, cons
   std::vector<Assignment> all;
   for (const auto& [name, value] : strategy->entries) {
     const std::string path = "strategy." + name.text;
-    if (!has_option(kind->value.text, path)) all.push_back(parse_assignment(path + "=null"));
+    if (!has_option(kind->value.text, path)) all.push_back(removal(path));
   }
   return joined(std::move(all), chosen);
 }
@@ -135,7 +135,7 @@ SearchedScenario read_searched_scenario(const SearchCommand& command, Library& l
   }
   if (command.gpus > 0) {
     std::erase_if(fixed, [](const Assignment& one) { return one.path == "workers"; });
-    fixed.push_back(parse_assignment(fmt::format("workers={}", command.gpus)));
+    fixed.push_back(assignment("workers", command.gpus));
   }
   searched.point = point_name(fixed);
   searched.draws = drawn_values(scenario, fixed, command.draws, library);

@@ -16,6 +16,7 @@
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/launch/launcher.hpp"
 #include "validate/launch/real_run_options.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 namespace {
@@ -135,7 +136,8 @@ void run_on_gpus(const RealRunOptions& options) {
   const int first = DeviceOptions{options.gpus.options}.gpu_options().device;
   require_gpu(first);  // reports a missing GPU before any other error, and makes no context on it
   gpu_place(options.gpus.path, first, gpu_count(), 0, options.ranks);
-  const Validation validation = read_validation(options.validation, options.ranks);
+  const Validation validation = read_validation(options.validation, options.ranks,
+                                                placeholder_platform(read_cluster("memory", options.ranks)));
   const std::filesystem::path folder =
       std::filesystem::absolute(results_folder(options.output, validation.scenario.name));
   check_writable(folder);

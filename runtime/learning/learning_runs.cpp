@@ -139,7 +139,7 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
                    .batch = validation.variants[index].batch,
                    .data = learning_data(experiment),
                    .on_progress = [&run] { run.state.heartbeat.fetch_add(1); },
-                   .compresses = validation.compresses[index],
+                   .compresses = validation.plan(index).compresses,
                    .transport = &run.transport});
   const auto device = learner.device();
   RankCollectives collectives(
@@ -198,22 +198,11 @@ std::string unsupported_learning(const Experiment& experiment) {
   return unfit_inputs(experiment);
 }
 
-std::vector<Assignment> moved_seeds(const Experiment& experiment, std::int64_t by) {
-  if (by == 0) return {};
-  const LearningOptions& learning = *experiment.learning;
-  const auto moved = [by](const char* key, std::uint64_t seed) {
-    return parse_assignment(fmt::format("{}={}", key, seed + static_cast<std::uint64_t>(by)));
-  };
-  std::vector<Assignment> values{moved("simulation.seed", experiment.seed),
-                                 moved("learning.seed", learning.seed)};
-  if (is_generated(learning.data.kind)) values.push_back(moved("learning.data.seed", learning.data.seed));
-  return values;
-}
-
-std::vector<Assignment> learning_settings(const Experiment& timed, std::int64_t seed) {
-  std::vector<Assignment> settings = moved_seeds(timed, seed - 1);
-  settings.push_back(parse_assignment(fmt::format("simulation.steps={}", learning_steps(timed))));
-  return settings;
+Overrides learning_overrides(const Experiment& timed, std::int64_t seed) {
+  Overrides of_training;
+  of_training.steps = static_cast<int>(learning_steps(timed));
+  of_training.more_seed = static_cast<std::uint64_t>(seed - 1);
+  return of_training;
 }
 
 void learn_all(const LearningWorld& world, const Validation& validation, Library& library) {
@@ -222,7 +211,7 @@ void learn_all(const LearningWorld& world, const Validation& validation, Library
     if (!timed.learning) continue;
     for (std::int64_t seed = 1; seed <= timed.learning->seeds; ++seed) {
       const Experiment experiment =
-          measured_experiment(validation, i, world.run.folder, learning_settings(timed, seed), library);
+          measured_experiment(validation, i, world.run.folder, learning_overrides(timed, seed), library);
       learn(world, validation, i, experiment, seed);
     }
   }

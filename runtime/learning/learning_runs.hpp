@@ -21,10 +21,8 @@ std::int64_t mini_batches_a_step(const Plan& plan);
 /// Steps of the program that an experiment with `learning` takes.
 std::int64_t learning_steps(const Experiment& experiment);
 
-/// Settings that move all seeds of a scenario. @param by  0 for the first seed
-std::vector<Assignment> moved_seeds(const Experiment& experiment, std::int64_t by);
-/// Settings with which a timed experiment takes the seeds and the steps of a training. @param seed  from 1
-std::vector<Assignment> learning_settings(const Experiment& timed, std::int64_t seed);
+/// With these a timed experiment has the seeds and the steps of a training. @param seed  from 1
+Overrides learning_overrides(const Experiment& timed, std::int64_t seed);
 
 /// Training of one rank of an experiment with `learning`: its shard of the network, its data, and snapshots
 /// of its parameters.

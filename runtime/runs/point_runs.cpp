@@ -182,7 +182,7 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
   DeviceLearning learning;
   learning.summed = experiment.plan.summed_gradients;
   learning.place = rank.value;
-  learning.compresses = validation_.compresses[index];
+  learning.compresses = validation_.plan(index).compresses;
   learning.owned = reduce_scattered_slices(experiment.plan, rank, ParameterLayout(network));
   return replica_device(network, std::move(learning));
 }

@@ -357,7 +357,6 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   const Synchronous options = synchronous_options(map, setting, training);
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), options.micro_batches);
   const std::int64_t micro_batch = batch / options.micro_batches;
-
   auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
   workload.buckets = read_gradient_buckets(map, setting, training.element(), workload);
   workload.input = static_cast<double>(micro_batch) * setting.sample_size;
@@ -378,7 +377,8 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   }
   finish_plan(setting, training,
               {std::move(source), batch, static_cast<double>(batch) * setting.workers(),
-               training_memory(setting.model, memory), no_arithmetic(setting.model, training, options)},
+               training_memory(setting.model, memory), no_arithmetic(setting.model, training, options),
+               options.micro_batches, options.compression.kind != Compression::none},
               plan);
   if (!options.compression.flag.empty()) plan.flags.push_back(options.compression.flag);
   note_ineffective_options(map, options, setting.model, plan);

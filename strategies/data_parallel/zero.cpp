@@ -202,7 +202,8 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   if (run.options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
   finish_plan(setting, training,
               {std::move(source), batch, static_cast<double>(batch) * setting.workers(),
-               training_memory(setting.model, memory), no_arithmetic(setting.model, training, run.options)},
+               training_memory(setting.model, memory), no_arithmetic(setting.model, training, run.options),
+               run.options.micro_batches},
               plan);
   note_ineffective_options(map, run.options, plan);
   plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,

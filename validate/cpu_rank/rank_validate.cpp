@@ -17,6 +17,7 @@
 #include "strategies/plan/plan.hpp"
 #include "validate/cpu_rank/trace_capture.hpp"
 #include "validate/measure/link_benchmark.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 void rank_calibrate(const RankContext& run, bool quick) {
@@ -146,7 +147,8 @@ LoadCost time_loads(const RankContext& run, const CapturedNetworks& networks) {
 }  // namespace
 
 void rank_validate(const RankContext& run, const ValidationOptions& options) {
-  const Validation validation = read_validation(options, run.cluster.ranks);
+  const Validation validation =
+      read_validation(options, run.cluster.ranks, placeholder_platform(run.cluster));
   Library library;
   const auto backend = make_onednn_backend();
   const auto speed = options.sleep ? nullptr : make_core_speed_probe(run, *backend, library);
@@ -163,7 +165,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
   if (speed) speed->set_reference();
   if (!measured) captures.write();
   CapturedNetworks networks = captures.networks();
-  const bool loads = std::ranges::count(validation.loads, true) > 0;
+  const bool loads = any_plan(validation, &Plan::load_data);
   const LoadCost load_cost = loads ? time_loads(run, networks) : LoadCost{};
   wait_for_stage(run.control, run.state, 1);
   SleepOrShardDevices devices(run, *backend, validation, options, std::move(networks.shards));

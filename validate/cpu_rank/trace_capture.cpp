@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -105,7 +106,7 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     const NetworkVariant& variant = validation.variants[i];
     const auto file = shard_trace_file(run.folder, variant, validation.partitions[i]);
     const Model& model = model_of(variant, place.library);
-    const ModelPartition partition = partition_of_point(validation, i, model, run.cluster.ranks);
+    const ModelPartition partition = validation.plan(i).partition;
     if (!partition.simulated_only.empty() || !known.insert(file).second) continue;
     CaptureJob one{variant, fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch),
                    file, rank_shard(model, partition, run.transport.rank()), nullptr};
@@ -160,8 +161,7 @@ std::vector<TimedArithmetic> arithmetic_of(const CaptureShared& shared, const Ne
   std::map<std::string, TimedArithmetic> by_name;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     if (validation.variants[i] != variant || !validation.partitions[i].empty()) continue;
-    for (TimedArithmetic& one :
-         arithmetic_of(strategy_value(validation, i, "kind"), whole, shared.run.transport))
+    for (TimedArithmetic& one : arithmetic_of(validation.strategy(i), whole, shared.run.transport))
       by_name.try_emplace(one.name, one);
   }
   std::vector<TimedArithmetic> all;
@@ -175,7 +175,8 @@ bool has_servers(const CaptureShared& shared, const NetworkVariant& variant) {
     return false;
   const Validation& validation = shared.validation;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    if (validation.variants[i] == variant && !strategy_value(validation, i, "server").empty()) return true;
+    const bool servers = std::ranges::any_of(validation.plan(i).roles, std::logical_not(), &Role::training);
+    if (validation.variants[i] == variant && servers) return true;
   }
   return false;
 }

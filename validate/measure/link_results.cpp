@@ -371,4 +371,11 @@ std::string platform_text(const MeasuredPlatform& platform) {
                      storage_text(platform));
 }
 
+YamlNode placeholder_platform(const Cluster& cluster) {
+  const MeasuredPlatform platform{"unmeasured",     "placeholder while points are checked",
+                                  cluster,          fitted_link_table({{{1}, {1e-6}}, {{1e6}, {1e-3}}}),
+                                  "v100-sxm2-16gb", MeasuredStorage{{1e9}, {1e-4}}};
+  return parse_yaml(platform_text(platform), "placeholder platform");
+}
+
 }  // namespace stepcast

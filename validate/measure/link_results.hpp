@@ -106,4 +106,8 @@ struct MeasuredPlatform {
 /// share of the measured bandwidth.
 std::string platform_text(const MeasuredPlatform& platform);
 
+/// A platform of the cluster for experiments before anything is measured: with storage, and with any device
+/// for which layer times can be derived.
+YamlNode placeholder_platform(const Cluster& cluster);
+
 }  // namespace stepcast

@@ -8,6 +8,7 @@
 #include "kernels/onednn/backend.hpp"
 #include "ranks.hpp"
 #include "scenarios/reader/library.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
@@ -23,7 +24,7 @@ std::map<std::string, double> timed(const std::string& kind) {
     const Slice whole{0, trainable_parameters(network.model())};
     std::set<std::string> told;
     const std::vector<Row> rows =
-        time_arithmetic(transport, network, "t", arithmetic_of(kind, whole, transport), 4,
+        time_arithmetic(transport, network, "t", arithmetic_of(*find_strategy(kind), whole, transport), 4,
                         [&](const std::string& what) { told.insert(what); });
     if (!transport.is_rank_0()) return;
     for (const Row& row : rows) {
