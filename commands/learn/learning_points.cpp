@@ -77,12 +77,12 @@ class LearningMemory : public WorkerMemory {
     learner_.step_ended(seconds);
   }
 
-  /// Rows of loss and accuracy on rank 0. Every other rank that holds evaluated parameters must have been
+  /// Loss and accuracy on rank 0. Every other rank that holds evaluated parameters must have been
   /// asked before, because it then sends them to rank 0.
-  std::vector<Row> rows() {
-    return learner_.holds_evaluated_parameters() ? learner_.evaluate() : std::vector<Row>();
+  std::vector<EvaluatedLoss> evaluations() {
+    return learner_.holds_evaluated_parameters() ? learner_.evaluate() : std::vector<EvaluatedLoss>();
   }
-  /// After `rows`: the parameters at the end.
+  /// After `evaluations`: the parameters at the end.
   const Parameters& final_parameters() const { return learner_.final_parameters(); }
 
  private:
@@ -129,8 +129,8 @@ SimulatedLearning simulate_learning(const Experiment& experiment, std::int64_t b
   }
   SimulatedLearning learned;
   learned.seconds = simulate(simulation).seconds;
-  for (std::size_t rank = ranks.size(); rank-- > 1;) ranks[rank]->rows();
-  learned.rows = ranks.front()->rows();
+  for (std::size_t rank = ranks.size(); rank-- > 1;) ranks[rank]->evaluations();
+  learned.evaluations = ranks.front()->evaluations();
   if (!checkpoint.empty()) save_checkpoint(checkpoint, experiment.model, ranks.front()->final_parameters());
   return learned;
 }
@@ -190,7 +190,7 @@ using WarmStartKey = std::pair<int, std::int64_t>;
 struct WarmStart {
   LearningRun run;
   std::filesystem::path checkpoint;
-  Row end = {};
+  EvaluatedLoss end = {};
 };
 
 WarmStart warm_start_of(const LearningJob& job, const WarmStartKey& key, Library& library) {
@@ -206,9 +206,9 @@ WarmStart warm_start_of(const LearningJob& job, const WarmStartKey& key, Library
   return start;
 }
 
-std::string text_of(const Scenario& scenario, const std::vector<Row>& rows) {
+std::string text_of(const Scenario& scenario, const std::vector<EvaluatedLoss>& evaluations) {
   std::string text;
-  for (const Row& row : rows) text += to_json_line({scenario.name, {}}, row) + "\n";
+  for (const EvaluatedLoss& one : evaluations) text += to_json_line({scenario.name, {}}, to_row(one)) + "\n";
   return text;
 }
 
@@ -221,10 +221,10 @@ struct Training {
 };
 
 std::string trained_text(const Scenario& scenario, const Training& training) {
-  std::vector<Row> rows =
-      simulate_learning(training.run->experiment, training.run->batch, training.checkpoint).rows;
-  if (training.only_end) rows.erase(rows.begin(), rows.end() - 1);
-  return text_of(scenario, rows);
+  std::vector<EvaluatedLoss> all =
+      simulate_learning(training.run->experiment, training.run->batch, training.checkpoint).evaluations;
+  if (training.only_end) all.erase(all.begin(), all.end() - 1);
+  return text_of(scenario, all);
 }
 
 /// The rows of every training as JSON lines. Finished ones come from the store if their checkpoint is there.
@@ -271,18 +271,12 @@ std::map<WarmStartKey, WarmStart> warm_starts(const LearningJob& job, std::vecto
   }
   const std::vector<std::string> texts = train_all(job, trainings, "warm starts");
   for (std::size_t i = 0; i < texts.size(); ++i)
-    of_training[i]->end = read_json_lines(texts[i], "a warm start").rows.front();
+    of_training[i]->end = evaluations_of(read_json_lines(texts[i], "a warm start"), "a warm start").front();
   for (LearningRun& run : runs) {
     const auto found = starts.find({run.experiment.learning->warm_start, run.seed});
     if (found != starts.end()) run.experiment.learning->start = found->second.checkpoint.string();
   }
   return starts;
-}
-
-/// Adds the seconds and the samples of the warm start to a row.
-void add_start(const Row& start, Row& row) {
-  for (const char* column : {"seconds", "samples"})
-    row.set(column, row.number(column).value_or(0) + start.number(column).value_or(0));
 }
 
 }  // namespace
@@ -342,10 +336,14 @@ Results trained(const LearningJob& job, std::vector<LearningRun> runs) {
   Results all{job.scenario.name, {}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto start = starts.find({runs[i].experiment.learning->warm_start, runs[i].seed});
-    for (Row& row : read_json_lines(texts[i], "a training").rows) {
-      if (start != starts.end()) add_start(start->second.end, row);
-      row.set("seed", runs[i].seed);
-      all.rows.push_back(with_first("point", runs[i].point, row));
+    for (EvaluatedLoss& one : evaluations_of(read_json_lines(texts[i], "a training"), "a training")) {
+      if (start != starts.end()) {
+        one.seconds += start->second.end.seconds;
+        one.samples += start->second.end.samples;
+      }
+      one.point = runs[i].point;
+      one.seed = runs[i].seed;
+      all.rows.push_back(to_row(one));
     }
   }
   return all;

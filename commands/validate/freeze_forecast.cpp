@@ -25,15 +25,12 @@
 namespace stepcast {
 namespace {
 
-Results measured_links(const std::filesystem::path& folder) {
-  const auto file = links_file(folder);
-  return read_json_lines(read_file(file), file.string());
-}
-
-void write_platform(const Results& links, const Cluster& cluster, const std::filesystem::path& folder) {
+void write_platform(const LinkMeasurements& links, const Cluster& cluster,
+                    const std::filesystem::path& folder) {
   Cluster measured = cluster;
-  for (const Row& row : links.rows)
-    measured.ranks = static_cast<int>(row.number("ranks").value_or(measured.ranks));
+  for (const LinkMeasurement& one : links) {
+    if (one.ranks > 0) measured.ranks = one.ranks;
+  }
   MeasuredPlatform platform{
       "measured", fmt::format("stepcast validate --ranks {} on {}", measured.ranks, processor_name()),
       cluster, measured_link_table(links, measured)};
@@ -50,7 +47,7 @@ constexpr int kStepsToSteadyState = 1000, kStepsOfNoise = 500;
 
 /// The trace of pipeline stages with the time that sending and receiving messages takes on the computing
 /// cores.
-std::string stage_trace(const Experiment& experiment, const Results& links,
+std::string stage_trace(const Experiment& experiment, const LinkMeasurements& links,
                         const std::filesystem::path& trace_file, std::size_t index, Library& library) {
   const Trace whole = library.trace(YamlValue(command_line_name(trace_file.string()), "trace"));
   const Trace with = with_messages(whole, experiment.model, experiment.plan.partition,
@@ -140,7 +137,7 @@ void refuse_unsupported(const Experiment& experiment, const ValidationOptions& o
 /// Times that were measured before the forecast.
 struct Measured {
   bool on_gpus;              ///< the ranks wrote the platform themselves
-  Results links;             ///< empty on GPUs
+  LinkMeasurements links;    ///< empty on GPUs
   double compute_slowdown;   ///< by communication during computing; 1 for sleeping ranks and on GPUs
   double load_slowdown = 1;  ///< of compute while input loads
 };
@@ -150,7 +147,7 @@ struct Measured {
 Measured read_measured(const Cluster& cluster, const std::filesystem::path& folder, bool sleep) {
   if (!std::filesystem::exists(links_file(folder)) && std::filesystem::exists(platform_file(folder)))
     return {true, {}, 1};
-  Measured measured{false, measured_links(folder), 1};
+  Measured measured{false, read_link_measurements(links_file(folder)), 1};
   write_platform(measured.links, cluster, folder);
   if (!sleep) measured.compute_slowdown = contention_of(measured.links).compute_slowdown;
   measured.load_slowdown = load_slowdown(measured.links);

@@ -16,9 +16,10 @@ namespace {
 std::string learned_lines(const Experiment& experiment, std::int64_t batch, const std::string& point,
                           std::int64_t seed) {
   Results learned{"learning", {}};
-  for (Row& row : simulate_learning(experiment, batch).rows) {
-    row.set("seed", seed);
-    learned.rows.push_back(with_first("point", point, row));
+  for (EvaluatedLoss& one : simulate_learning(experiment, batch).evaluations) {
+    one.point = point;
+    one.seed = seed;
+    learned.rows.push_back(to_row(one));
   }
   return to_json_lines(learned);
 }

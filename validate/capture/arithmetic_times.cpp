@@ -65,35 +65,31 @@ double median_seconds(Transport& transport, Network& network, const TimedArithme
 
 }  // namespace
 
-std::vector<Row> time_arithmetic(Transport& transport, Network& network, const std::string& trace,
+LinkMeasurements time_arithmetic(Transport& transport, Network& network, const std::string& trace,
                                  const std::vector<TimedArithmetic>& all, int repeats,
                                  const std::function<void(const std::string& name)>& progress) {
-  std::vector<Row> rows;
+  LinkMeasurements links;
   for (const TimedArithmetic& one : all) {
     const auto medians =
         gather_on_rank_0(transport, {median_seconds(transport, network, one, repeats, progress)});
     if (medians.empty()) continue;
     double sum = 0;
     for (const std::vector<double>& rank : medians) sum += rank.front();
-    Row row;
-    row.set("what", std::string("arithmetic"));
-    row.set("algorithm", one.name);
-    row.set("network", trace);
-    row.set("bytes", 4.0 * static_cast<double>(network.all_parameters().elements));
-    row.set("seconds", sum / static_cast<double>(medians.size()));
-    row.set("repeats", std::int64_t{repeats});
-    rows.push_back(row);
+    LinkMeasurement& measured =
+        links.emplace_back(LinkMeasurement{LinkMeasurement::What::arithmetic, one.name});
+    measured.network = trace;
+    measured.bytes = 4.0 * static_cast<double>(network.all_parameters().elements);
+    measured.seconds = sum / static_cast<double>(medians.size());
+    measured.repeats = repeats;
   }
-  return rows;
+  return links;
 }
 
-std::optional<Seconds> arithmetic_time(const Results& links, const std::string& trace,
+std::optional<Seconds> arithmetic_time(const LinkMeasurements& links, const std::string& trace,
                                        const std::string& name) {
-  for (const Row& row : links.rows) {
-    if (row.text("what") != "arithmetic" || row.text("network") != trace || row.text("algorithm") != name)
-      continue;
-    const double seconds = row.number("seconds").value_or(0);
-    if (seconds > 0) return Seconds{seconds};
+  for (const LinkMeasurement& one : links) {
+    const bool same = one.network == trace && one.algorithm == name;
+    if (one.what == LinkMeasurement::What::arithmetic && same && one.seconds > 0) return Seconds{one.seconds};
   }
   return std::nullopt;
 }

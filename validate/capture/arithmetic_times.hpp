@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "kernels/network/network.hpp"
-#include "report/results/results.hpp"
 #include "runtime/transport/transport.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/program/worker.hpp"
+#include "validate/measure/link_measurement.hpp"
 
 namespace stepcast {
 
@@ -25,14 +25,14 @@ std::vector<TimedArithmetic> arithmetic_of(const Strategy& strategy, const Slice
 
 /// Times the arithmetic on all ranks at once. Each repetition begins with a training step if the rank trains.
 /// @param progress  called before each repetition with the name of the arithmetic
-/// @return rows of measured links, on rank 0: `what` is "arithmetic", `algorithm` the name, `network` the
-/// name of the trace, `seconds` the mean of the ranks' medians
-std::vector<Row> time_arithmetic(Transport& transport, Network& network, const std::string& trace,
+/// @return on rank 0, measurements `arithmetic` with the name of the arithmetic as their algorithm: the means
+/// of the ranks' medians
+LinkMeasurements time_arithmetic(Transport& transport, Network& network, const std::string& trace,
                                  const std::vector<TimedArithmetic>& all, int repeats,
                                  const std::function<void(const std::string& name)>& progress);
 
 /// The time of an arithmetic in measured links; none if it was not measured.
-std::optional<Seconds> arithmetic_time(const Results& links, const std::string& trace,
+std::optional<Seconds> arithmetic_time(const LinkMeasurements& links, const std::string& trace,
                                        const std::string& name);
 
 }  // namespace stepcast
