@@ -6,6 +6,7 @@
 
 #include "commands/search_space.hpp"
 #include "scenarios/reader/sweep.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {

@@ -142,7 +142,7 @@ class LayoutSearch {
 
   const SearchedScenario& searched_;
   Library& library_;
-  RunOptions limits_;
+  RunLimits limits_;
   YamlNode strategy_;
 };
 

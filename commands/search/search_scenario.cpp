@@ -152,8 +152,8 @@ std::string fingerprint_of(const SearchedScenario& searched, const Library& libr
   return fingerprint_of(input_files(searched.scenario, library), texts);
 }
 
-RunOptions limits_of(const SearchCommand& command) {
-  RunOptions limits;
+RunLimits limits_of(const SearchCommand& command) {
+  RunLimits limits;
   limits.processes = command.processes;
   limits.memory_limit = command.memory_limit;
   limits.time_limit = command.time_limit;
@@ -161,7 +161,7 @@ RunOptions limits_of(const SearchCommand& command) {
 }
 
 Row simulated_setting(const SearchedScenario& searched, std::vector<Assignment> values, Library& library,
-                      const RunOptions& limits) {
+                      const RunLimits& limits) {
   try {
     const Experiment experiment = build_experiment(searched.scenario.document, std::move(values), library);
     const RunSize size = run_size(experiment, 1, 1);

@@ -367,7 +367,6 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   memory.bucket_copies = setting.memory.bucket_copies && setting.workers() > 1;
   if (options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
   read_host_swap(map, setting, training, memory, workload);
-
   Plan plan = synchronous_plan(setting.platform, setting.devices, std::move(workload), options,
                                read_communication(map));
   if (map.has("compression")) {
@@ -394,7 +393,8 @@ Strategy synchronous_strategy() {
           read_synchronous,
           synchronous_keys(),
           "{kind: synchronous}",
-          "small-cnn"};
+          "small-cnn",
+          {"ddp", "data_parallel"}};
 }
 
 }  // namespace stepcast

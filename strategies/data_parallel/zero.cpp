@@ -228,7 +228,8 @@ Strategy zero_strategy() {
       read_zero,
       zero_keys(),
       "{kind: zero, stage: 2}",
-      "small-cnn"};
+      "small-cnn",
+      {"fsdp"}};
 }
 
 }  // namespace stepcast

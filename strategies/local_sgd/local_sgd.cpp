@@ -265,29 +265,43 @@ Strategy with_blocks(Strategy strategy) {
 
 Strategy model_averaging_strategy() {
   return with_blocks(
-      {"model_averaging", "blocks of local SGD, then the mean of all models",
+      {"model_averaging",
+       "blocks of local SGD, then the mean of all models",
        "R. McDonald, K. Hall, G. Mann, Distributed training strategies for the structured perceptron, NAACL "
        "2010",
-       read_model_averaging, model_averaging_keys(), "{kind: model_averaging, mini_batches: 20}", "small-cnn",
+       read_model_averaging,
+       model_averaging_keys(),
+       "{kind: model_averaging, mini_batches: 20}",
+       "small-cnn",
+       {"local_sgd"},
        averaging_arithmetic});
 }
 
 Strategy bmuf_strategy() {
   return with_blocks(
-      {"bmuf", "blocks of local SGD, then block momentum on the mean of all models (Chen and Huo)",
+      {"bmuf",
+       "blocks of local SGD, then block momentum on the mean of all models (Chen and Huo)",
        "K. Chen, Q. Huo, Scalable training of deep learning machines by incremental block training with "
        "intra-block parallel optimization and blockwise model-update filtering, ICASSP 2016",
-       read_bmuf, bmuf_keys(), "{kind: bmuf, mini_batches: 20, block_momentum: 0.9}", "small-cnn",
+       read_bmuf,
+       bmuf_keys(),
+       "{kind: bmuf, mini_batches: 20, block_momentum: 0.9}",
+       "small-cnn",
+       {},
        filtering_arithmetic});
 }
 
 Strategy diloco_strategy() {
   return with_blocks(
-      {"diloco", "blocks of local SGD, then Nesterov momentum on the mean of all models, for distant sites",
+      {"diloco",
+       "blocks of local SGD, then Nesterov momentum on the mean of all models, for distant sites",
        "A. Douillard et al., DiLoCo: distributed low-communication training of language models, "
        "arXiv:2311.08105",
-       read_diloco, diloco_keys(),
-       "{kind: diloco, mini_batches: 20, outer_momentum: 0.9, outer_learning_rate: 0.7}", "small-cnn",
+       read_diloco,
+       diloco_keys(),
+       "{kind: diloco, mini_batches: 20, outer_momentum: 0.9, outer_learning_rate: 0.7}",
+       "small-cnn",
+       {},
        filtering_arithmetic});
 }
 

@@ -264,7 +264,8 @@ Strategy pipeline_strategy() {
       read_pipeline,
       pipeline_keys(),
       "{kind: pipeline, stages: 2, micro_batches: 2}",
-      "small-transformer"};
+      "small-transformer",
+      {"gpipe"}};
   strategy.exchanges_every_step = false;
   return strategy;
 }

@@ -43,6 +43,7 @@ struct Strategy {
   Keys keys;
   std::string example;        ///< the mapping `strategy:` as YAML text, with all required keys
   std::string example_model;  ///< a model of models/ that the example can train
+  std::vector<std::string> other_names = {};  ///< in small letters, for "did you mean"
   /// Arithmetic whose time a real run measures before its forecast; null: none.
   std::vector<TimedArithmetic> (*timed_arithmetic)(const ArithmeticPlace& place) = nullptr;
   /// Devices that its servers take besides those of the workers; null: none.

@@ -95,6 +95,7 @@ Strategy elastic_averaging_strategy() {
           elastic_keys(),
           "{kind: elastic_averaging, server: colocated}",
           "small-cnn",
+          {"easgd"},
           elastic_arithmetic,
           server_devices};
 }

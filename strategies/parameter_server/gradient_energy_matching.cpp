@@ -113,6 +113,7 @@ Strategy gradient_energy_matching_strategy() {
           matching_keys(),
           "{kind: gradient_energy_matching, server: colocated}",
           "small-cnn",
+          {},
           matching_arithmetic,
           server_devices};
 }

@@ -271,6 +271,7 @@ Strategy parameter_server_strategy() {
           parameter_server_keys(),
           "{kind: parameter_server, server: colocated}",
           "small-cnn",
+          {"downpour"},
           server_arithmetic,
           server_devices};
 }

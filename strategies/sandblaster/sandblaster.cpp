@@ -322,6 +322,7 @@ Strategy sandblaster_strategy() {
           sandblaster_keys(),
           "{kind: sandblaster, server: colocated, tasks: 32}",
           "small-cnn",
+          {},
           nullptr,
           devices_of_all};
 }
