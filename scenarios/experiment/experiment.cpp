@@ -190,9 +190,9 @@ void read_data(const YamlValue& value, const Platform& platform, Setting& settin
 /// Accepts `true` and `false` too, because programs that write YAML turn `off` into `false`.
 Folding read_folding(const YamlValue& value) {
   static const std::vector<std::string> words{"automatic", "on", "off", "true", "false"};
-  constexpr std::array meanings{Folding::automatic, Folding::always, Folding::never, Folding::always,
+  constexpr std::array kMeanings{Folding::automatic, Folding::always, Folding::never, Folding::always,
                                 Folding::never};
-  return meanings.at(value.one_of(words));
+  return kMeanings.at(value.one_of(words));
 }
 
 void read_simulation(const YamlValue& value, Experiment& experiment) {
