@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <ctime>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -87,6 +89,12 @@ std::string lower(std::string_view text) {
   return small;
 }
 
+/// Those of add_other_name.
+std::map<std::string, std::string, std::less<>>& added_names() {
+  static std::map<std::string, std::string, std::less<>> names;
+  return names;
+}
+
 /// Names that PyTorch and others give to what has another name here.
 std::string_view word_for(std::string_view name) {
   using Pair = std::pair<std::string_view, std::string_view>;
@@ -102,21 +110,18 @@ std::string_view word_for(std::string_view name) {
                               Pair{"mseloss", "mean_squared_error"},
                               Pair{"crossentropyloss", "softmax_cross_entropy"},
                               Pair{"bceloss", "sigmoid_cross_entropy"},
-                              Pair{"multiheadattention", "attention"},
-                              Pair{"ddp", "synchronous"},
-                              Pair{"data_parallel", "synchronous"},
-                              Pair{"fsdp", "zero"},
-                              Pair{"gpipe", "pipeline"},
-                              Pair{"moe", "mixture_of_experts"},
-                              Pair{"megatron", "tensor"},
-                              Pair{"downpour", "parameter_server"},
-                              Pair{"easgd", "elastic_averaging"},
-                              Pair{"local_sgd", "model_averaging"}};
+                              Pair{"multiheadattention", "attention"}};
   const auto known = std::ranges::find(kNames, name, &Pair::first);
-  return known == kNames.end() ? name : known->second;
+  if (known != kNames.end()) return known->second;
+  const auto added = added_names().find(name);
+  return added == added_names().end() ? name : added->second;
 }
 
 }  // namespace
+
+void add_other_name(const std::string& name, const std::string& word) {
+  added_names().insert_or_assign(name, word);
+}
 
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words) {
   const std::string given = lower(text.substr(0, 100));

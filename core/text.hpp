@@ -25,9 +25,12 @@ std::string printable(std::string_view text);
 /// The word that a user probably meant by `text`, for "did you mean": one that begins with `text`, else one
 /// that contains it, if `text` has three letters at least; else one that differs in at most a third of the
 /// letters, or in two. Among several, the word at the least edit distance (inserted, deleted or changed
-/// letters). Capital and small letters count as equal, PyTorch's Linear counts as `dense`, and its ddp as
-/// `synchronous`. Empty if there is none.
+/// letters). Capital and small letters count as equal, PyTorch's Linear counts as `dense`, and so do names of
+/// add_other_name. Empty if there is none.
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words);
+
+/// From now on nearest_word takes `name`, in small letters, for `word`.
+void add_other_name(const std::string& name, const std::string& word);
 
 /// Advice with the nearest word, such as `; did you mean "ring"?`. Empty if there is none.
 std::string word_advice(std::string_view text, const std::vector<std::string>& words);

@@ -87,8 +87,8 @@ std::string to_string(const RunSize& size, const std::string& scenario) {
                      size.points, size.simulations, size.workers, human(size.process_memory));
 }
 
-void check_limits(const RunSize& size, const RunOptions& options) {
-  check_process_memory(size.process_memory, options.processes, options.memory_limit);
+void check_limits(const RunSize& size, const RunLimits& limits) {
+  check_process_memory(size.process_memory, limits.processes, limits.memory_limit);
 }
 
 void check_process_memory(Bytes each, int processes, const std::string& limit_text) {
@@ -118,21 +118,6 @@ double children_seconds() {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
   return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
-void read_shard(RunOptions& options) {
-  if (options.shard_text.empty()) return;
-  const auto slash = options.shard_text.find('/');
-  const auto shard = parse_integer(std::string_view(options.shard_text).substr(0, slash));
-  const auto shards = slash == std::string::npos
-                          ? std::nullopt
-                          : parse_integer(std::string_view(options.shard_text).substr(slash + 1));
-  if (!shard || !shards || *shards < 1 || *shards > 1'000'000 || *shard < 0 || *shard >= *shards) {
-    throw InputError(
-        fmt::format("--shard: expected i/N with 0 <= i < N, got \"{}\"", printable(options.shard_text)));
-  }
-  options.shard = static_cast<int>(*shard);
-  options.shards = static_cast<int>(*shards);
 }
 
 namespace {
@@ -198,11 +183,11 @@ SimulationCost simulation_cost(const Experiment& experiment) {
   return {cost.flows, {cost.seconds}};
 }
 
-void check_time(const Experiment& largest, const RunSize& size, const RunOptions& options) {
-  const Seconds limit = time_limit(options.time_limit);
+void check_time(const Experiment& largest, const RunSize& size, const RunLimits& limits) {
+  const Seconds limit = time_limit(limits.time_limit);
   const auto [messages, one] = simulation_cost(largest);
   const double simulations = size.simulations / static_cast<double>(size.points);
-  const double at_once = std::clamp<double>(options.processes, 1, simulations);
+  const double at_once = std::clamp<double>(limits.processes, 1, simulations);
   const Seconds needed = simulations / at_once * one;
   if (needed <= limit) return;
   const bool cheap = largest.fidelity == Fidelity::automatic;

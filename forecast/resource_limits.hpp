@@ -3,12 +3,18 @@
 #include <string>
 
 #include "core/typed_numbers.hpp"
-#include "forecast/forecast.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 
 namespace stepcast {
+
+/// What a run may take of the machine.
+struct RunLimits {
+  int processes = 0;         ///< 0: one per core
+  std::string memory_limit;  ///< with a unit; empty: 80 % of the machine's memory
+  std::string time_limit;    ///< for all simulations of the largest point, with a unit; empty: 1 h
+};
 
 /// The size of a run, known before it starts.
 struct RunSize {
@@ -25,7 +31,7 @@ RunSize run_size(const Experiment& largest, std::size_t points, int simulations)
 std::string to_string(const RunSize& size, const std::string& scenario);
 
 /// Throws LimitError if the processes together would need more than the memory limit.
-void check_limits(const RunSize& size, const RunOptions& options);
+void check_limits(const RunSize& size, const RunLimits& limits);
 
 /// Throws LimitError if `processes` processes of `each` bytes would need more than the limit.
 /// @param limit  with a unit; empty: the default of 80 % of the machine's memory
@@ -36,9 +42,6 @@ Seconds time_limit(const std::string& text);
 
 /// Processor time of all child processes that have ended [s].
 double children_seconds();
-
-/// Reads `shard_text` into shard and shards. Throws InputError.
-void read_shard(RunOptions& options);
 
 /// Estimated processor time of a run. To measure it, up to 8 evenly spread points are simulated with the
 /// assumptions in the middle of their ranges, and one draw is calibrated.
@@ -58,6 +61,6 @@ struct SimulationCost {
 SimulationCost simulation_cost(const Experiment& experiment);
 
 /// Throws LimitError if the simulations of the largest point would take longer than the time limit.
-void check_time(const Experiment& largest, const RunSize& size, const RunOptions& options);
+void check_time(const Experiment& largest, const RunSize& size, const RunLimits& limits);
 
 }  // namespace stepcast

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/text.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
 #include "strategies/mesh/mesh.hpp"
@@ -18,8 +19,8 @@ namespace stepcast {
 
 namespace {
 
-std::vector<Strategy>& table() {
-  static std::vector<Strategy> rows{
+std::vector<Strategy> all_strategies() {
+  return {
       synchronous_over_mesh(),
       zero_strategy(),
       spatial_strategy(),
@@ -37,6 +38,19 @@ std::vector<Strategy>& table() {
       sandblaster_strategy(),
       replay_strategy(),
   };
+}
+
+/// Tells "did you mean" its other names.
+void add_names(const Strategy& strategy) {
+  for (const std::string& name : strategy.other_names) add_other_name(name, strategy.kind);
+}
+
+std::vector<Strategy>& table() {
+  static std::vector<Strategy> rows = [] {
+    std::vector<Strategy> all = all_strategies();
+    std::ranges::for_each(all, add_names);
+    return all;
+  }();
   return rows;
 }
 
@@ -49,6 +63,7 @@ const std::vector<Strategy>& strategies() {
 void add_strategy(Strategy strategy) {
   if (find_strategy(strategy.kind) != nullptr)
     throw std::invalid_argument("there is already a strategy " + strategy.kind);
+  add_names(strategy);
   table().push_back(std::move(strategy));
 }
 

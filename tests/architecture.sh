@@ -17,7 +17,7 @@ includes() {
     sed -E 's/^([^:]*:[0-9]+):[^<"]*[<"]([^>"]*)[>"].*/\1:\2/'
 }
 
-libraries='core data models platforms strategies campaigns scenarios report sim forecast kernels check runtime validate gpu commands'
+libraries=$(grep -vE '^(#|inside )' cmake/layers.txt | sed 's#[/ ].*##' | uniq | tr '\n' ' ')
 
 # Sets `who` to the folder of this project, or the third-party library, that a header belongs to.
 find_owner() {
@@ -65,10 +65,9 @@ allow() {
 while read -r folder owners; do
   # shellcheck disable=SC2086
   allow "$folder" $owners
-done < <(grep -v '^#' cmake/layers.txt)
+done < <(grep -vE '^(#|inside )' cmake/layers.txt)
 
-# Inside a library: from the bottom to the top. A folder may include itself and the folders before it; those in one pair of
-# quotes do not include each other. "." is the library's own files.
+# inner_order LIBRARY GROUP...: a folder may include itself and those of the groups before its own.
 inner_order() {
   local library=$1 level=0 group folder known
   shift
@@ -84,9 +83,9 @@ inner_order() {
     folder=$(inner_folder "$library" "$file") && known=$(inner_folder "$library" "$header")
     if [ "$folder" = "$known" ]; then continue; fi
     if [ -z "${level_of[$folder]:-}" ]; then
-      breach "$file: $library/$folder has no place in the order of tests/architecture.sh"
+      breach "$file: $library/$folder has no place in its line of cmake/layers.txt"
     elif [ "${level_of[$folder]}" -le "${level_of[$known]:-99}" ]; then
-      breach "$file:$line: $library/$folder may not include <$header>: see the order in tests/architecture.sh"
+      breach "$file:$line: $library/$folder may not include <$header>: see its line in cmake/layers.txt"
     fi
   done < <(includes "$library" | grep -E ":$library/")
 }
@@ -96,18 +95,10 @@ inner_folder() {  # LIBRARY PATH: the folder of a path inside the library, "." f
   case $path in */*) echo "${path%/*}" ;; *) echo . ;; esac
 }
 
-inner_order models network cost/allocator cost work layer_times pytorch_profile '. partition tables hugging_face onnx chakra'
-inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server mesh' 'sandblaster replay' .
-inner_order platforms . discovery discovery/hwloc
-inner_order scenarios keys reader experiment
-inner_order forecast processes . 'measured advice'
-inner_order report 'schema statistics text' results 'plots timeline' page
-inner_order sim '. simgrid' engine network patterns fidelity collectives workers
-inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
-inner_order runtime 'memory rendezvous transport' 'collectives host_noise p2p ranks' 'devices scenario_points' runs learning
-inner_order validate 'capture compare launch measure' cpu_rank
-inner_order commands . 'capture collectives completion import init learn schema' run search validate compare export
-inner_order gpu 'capture check nccl' ranks commands .
+while IFS=: read -r library groups; do
+  IFS=, read -ra order <<<"$groups"
+  inner_order "$library" "${order[@]}"
+done < <(sed -n 's/^inside //p' cmake/layers.txt)
 
 # No circle among modules (a header with its source), so that each can be read, tested and replaced alone.
 edges=$(includes $libraries | sed -nE 's#^([^:]*)\.[a-z]+:[0-9]+:(.*/.*)\.(hpp|cuh)$#\1 \2#p' | awk '$1 != $2' | sort -u)
@@ -122,6 +113,8 @@ while IFS= read -r folder; do
     breach "$folder: has no README.md"
   elif [ "$(wc -l <"$folder/README.md")" -gt 15 ]; then
     breach "$folder/README.md: more than 15 lines"
+  elif grep -q 'ay include' "$folder/README.md"; then
+    breach "$folder/README.md: says what the folder may include; cmake/layers.txt does"
   fi
 done < <(find $libraries -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' | xargs -n 1 dirname | sort -u)
 while read -r lines file; do

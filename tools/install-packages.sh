@@ -5,7 +5,7 @@ set -euo pipefail
 packages=(build-essential cmake ninja-build pkg-config libsimgrid-dev libboost-dev libyaml-cpp-dev libcli11-dev
   nlohmann-json3-dev rapidjson-dev zlib1g-dev libfmt-dev librandom123-dev libssl-dev libeigen3-dev libnlopt-dev libdnnl-dev libhwloc-dev libopenmpi-dev openmpi-bin libgloo-dev iproute2
   libonnx-dev libprotobuf-dev gnuplot-nox fonts-dejavu-core catch2)
-if [[ "${1:-}" == --dev ]]; then packages+=(clang clang-format-14 libbenchmark-dev python3-onnx mkdocs python3-torch slurm-wlm munge mpich libmpich-dev chromium
+if [[ "${1:-}" == --dev ]]; then packages+=(clang clang-format-14 clang-tidy-14 libbenchmark-dev python3-onnx mkdocs python3-torch slurm-wlm munge mpich libmpich-dev chromium
   python3-jsonschema python3-yaml python3-pandas help2man zsh fish debootstrap); fi
 
 missing=()

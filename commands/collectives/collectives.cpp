@@ -52,7 +52,7 @@ std::vector<Bytes> sizes_of(const CollectivesOptions& options) {
 
 std::vector<Assignment> assignments(const CollectivesOptions& options) {
   std::vector<Assignment> values = parse_assignments(options.set);
-  if (!options.nccl.empty()) values.push_back(parse_assignment("software.nccl=\"" + options.nccl + "\""));
+  if (!options.nccl.empty()) values.push_back(assignment("software.nccl", options.nccl));
   return values;
 }
 

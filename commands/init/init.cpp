@@ -245,7 +245,7 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
                                     "dgx-a100", [](const std::string& name) { platform_named(name); });
   const Platform platform = platform_named(start.platform);
   start.strategy = questions.answer(options.strategy, "Strategy (stepcast show strategies lists them)",
-                                    "synchronous", [](const std::string& kind) {
+                                    kPlainReplicas, [](const std::string& kind) {
                                       const YamlNode node = command_line_name(kind);
                                       YamlValue(node, "--strategy").one_of(strategy_names());
                                     });

@@ -5,6 +5,7 @@
 
 #include "core/yaml.hpp"
 #include "platforms/platform.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 
@@ -14,7 +15,7 @@ struct ScenarioStart {
   std::string model = {};     ///< name or path
   std::string platform = {};  ///< name or path
   std::string trace = {};     ///< a name of models/traces, or "derived"
-  std::string strategy = "synchronous";
+  std::string strategy = kPlainReplicas;
   std::string example = {};  ///< the strategy's example, whose keys come into the file
   std::string kernels = {};  ///< value of the key `kernels`, for the rule for layer times; empty: left out
   bool half = false;         ///< `kernels` names f16 or bf16

@@ -41,9 +41,8 @@ Scenario without_campaign(Scenario scenario) {
   std::erase_if(scenario.assumptions, [](const Assumption& one) { return is_campaign_key(one.key); });
   for (Point& point : scenario.points)
     std::erase_if(point.values, [](const Assignment& one) { return is_campaign_key(one.path); });
-  if (find_path(scenario.document, "campaign") != nullptr)
-    assign(scenario.document, parse_assignment("campaign=null"));
-  scenario.settings.push_back(parse_assignment("learning.seeds=1"));
+  if (find_path(scenario.document, "campaign") != nullptr) assign(scenario.document, removal("campaign"));
+  scenario.settings.push_back(assignment("learning.seeds", 1));
   return scenario;
 }
 

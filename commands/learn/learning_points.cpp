@@ -77,12 +77,12 @@ class LearningMemory : public WorkerMemory {
     learner_.step_ended(seconds);
   }
 
-  /// Rows of loss and accuracy on rank 0. Every other rank that holds evaluated parameters must have been
+  /// Loss and accuracy on rank 0. Every other rank that holds evaluated parameters must have been
   /// asked before, because it then sends them to rank 0.
-  std::vector<Row> rows() {
-    return learner_.holds_evaluated_parameters() ? learner_.evaluate() : std::vector<Row>();
+  std::vector<EvaluatedLoss> evaluations() {
+    return learner_.holds_evaluated_parameters() ? learner_.evaluate() : std::vector<EvaluatedLoss>();
   }
-  /// After `rows`: the parameters at the end.
+  /// After `evaluations`: the parameters at the end.
   const Parameters& final_parameters() const { return learner_.final_parameters(); }
 
  private:
@@ -129,8 +129,8 @@ SimulatedLearning simulate_learning(const Experiment& experiment, std::int64_t b
   }
   SimulatedLearning learned;
   learned.seconds = simulate(simulation).seconds;
-  for (std::size_t rank = ranks.size(); rank-- > 1;) ranks[rank]->rows();
-  learned.rows = ranks.front()->rows();
+  for (std::size_t rank = ranks.size(); rank-- > 1;) ranks[rank]->evaluations();
+  learned.evaluations = ranks.front()->evaluations();
   if (!checkpoint.empty()) save_checkpoint(checkpoint, experiment.model, ranks.front()->final_parameters());
   return learned;
 }
@@ -160,19 +160,20 @@ void TrainingStore::add(const std::string& name, const std::string& lines) const
 namespace {
 
 /// Builds the experiment of a training. Its number of steps is known only after it has been built once.
+/// @param mini_batches  of each worker, where they are not those of the scenario
 Experiment learning_experiment(const Scenario& scenario, const std::vector<Assignment>& values,
-                               std::int64_t by, Library& library) {
-  Experiment experiment = build_experiment(scenario.document, values, library);
+                               std::int64_t seed, Library& library,
+                               std::optional<int> mini_batches = std::nullopt) {
+  Overrides overrides{.mini_batches = mini_batches};
+  Experiment experiment = build_experiment(scenario.document, values, library, overrides);
   if (!experiment.learning)
     throw InputError(
         fmt::format("{}: learning: the command learn needs this key (docs/how-to/learn-loss-against-time.md)",
                     scenario.file.string()));
-  std::vector<Assignment> all = values;
-  for (Assignment& value : moved_seeds(experiment, by)) all.push_back(std::move(value));
-  const std::int64_t steps = learning_steps(experiment);
-  if (all.size() == values.size() && experiment.steps == steps) return experiment;
-  all.push_back(parse_assignment(fmt::format("simulation.steps={}", steps)));
-  return build_experiment(scenario.document, std::move(all), library);
+  overrides = learning_overrides(experiment, seed);
+  overrides.mini_batches = mini_batches;
+  if (seed == 1 && experiment.steps == *overrides.steps) return experiment;
+  return build_experiment(scenario.document, values, library, overrides);
 }
 
 void check_learns(const Scenario& scenario, const Point& point, const Experiment& experiment) {
@@ -189,26 +190,25 @@ using WarmStartKey = std::pair<int, std::int64_t>;
 struct WarmStart {
   LearningRun run;
   std::filesystem::path checkpoint;
-  Row end = {};
+  EvaluatedLoss end = {};
 };
 
 WarmStart warm_start_of(const LearningJob& job, const WarmStartKey& key, Library& library) {
   const auto [mini_batches, seed] = key;
-  const Point alone{fmt::format("warm start of {} mini-batches", mini_batches),
-                    {parse_assignment("workers=1"), parse_assignment("strategy={kind: synchronous}"),
-                     parse_assignment(fmt::format("learning.mini_batches={}", mini_batches)),
-                     parse_assignment(fmt::format("learning.evaluate_every={}", mini_batches))}};
+  const Point alone{
+      fmt::format("warm start of {} mini-batches", mini_batches),
+      {assignment("workers", 1), assignment("strategy", std::vector{assignment("kind", kPlainReplicas)})}};
   const std::vector<Assignment> values = middle_values(job.scenario, alone);
-  WarmStart start{{alone.name, seed, learning_experiment(job.scenario, values, seed - 1, library),
-                   samples_of_pass(job.scenario, alone)},
+  WarmStart start{{alone.name, seed, learning_experiment(job.scenario, values, seed, library, mini_batches)},
                   job.folder / fmt::format("warm-start-{}-seed-{}.parameters", mini_batches, seed)};
+  start.run.batch = start.run.experiment.plan.samples_of_pass;
   start.run.experiment.learning->warm_start = 0;
   return start;
 }
 
-std::string text_of(const Scenario& scenario, const std::vector<Row>& rows) {
+std::string text_of(const Scenario& scenario, const std::vector<EvaluatedLoss>& evaluations) {
   std::string text;
-  for (const Row& row : rows) text += to_json_line({scenario.name, {}}, row) + "\n";
+  for (const EvaluatedLoss& one : evaluations) text += to_json_line({scenario.name, {}}, to_row(one)) + "\n";
   return text;
 }
 
@@ -221,10 +221,10 @@ struct Training {
 };
 
 std::string trained_text(const Scenario& scenario, const Training& training) {
-  std::vector<Row> rows =
-      simulate_learning(training.run->experiment, training.run->batch, training.checkpoint).rows;
-  if (training.only_end) rows.erase(rows.begin(), rows.end() - 1);
-  return text_of(scenario, rows);
+  std::vector<EvaluatedLoss> all =
+      simulate_learning(training.run->experiment, training.run->batch, training.checkpoint).evaluations;
+  if (training.only_end) all.erase(all.begin(), all.end() - 1);
+  return text_of(scenario, all);
 }
 
 /// The rows of every training as JSON lines. Finished ones come from the store if their checkpoint is there.
@@ -271,18 +271,12 @@ std::map<WarmStartKey, WarmStart> warm_starts(const LearningJob& job, std::vecto
   }
   const std::vector<std::string> texts = train_all(job, trainings, "warm starts");
   for (std::size_t i = 0; i < texts.size(); ++i)
-    of_training[i]->end = read_json_lines(texts[i], "a warm start").rows.front();
+    of_training[i]->end = evaluations_of(read_json_lines(texts[i], "a warm start"), "a warm start").front();
   for (LearningRun& run : runs) {
     const auto found = starts.find({run.experiment.learning->warm_start, run.seed});
     if (found != starts.end()) run.experiment.learning->start = found->second.checkpoint.string();
   }
   return starts;
-}
-
-/// Adds the seconds and the samples of the warm start to a row.
-void add_start(const Row& start, Row& row) {
-  for (const char* column : {"seconds", "samples"})
-    row.set(column, row.number(column).value_or(0) + start.number(column).value_or(0));
 }
 
 }  // namespace
@@ -311,13 +305,13 @@ std::vector<LearningRun> learning_runs(const Scenario& scenario) {
   std::vector<LearningRun> runs;
   for (const Point& point : scenario.points) {
     const std::vector<Assignment> values = middle_values(scenario, point);
-    Experiment first = learning_experiment(scenario, values, 0, library);
+    Experiment first = learning_experiment(scenario, values, 1, library);
     check_learns(scenario, point, first);
     const int seeds = first.learning->seeds;
-    const std::int64_t batch = samples_of_pass(scenario, point);
+    const std::int64_t batch = first.plan.samples_of_pass;
     runs.push_back({point.name, 1, std::move(first), batch});
     for (int seed = 2; seed <= seeds; ++seed)
-      runs.push_back({point.name, seed, learning_experiment(scenario, values, seed - 1, library), batch});
+      runs.push_back({point.name, seed, learning_experiment(scenario, values, seed, library), batch});
   }
   return runs;
 }
@@ -325,10 +319,10 @@ std::vector<LearningRun> learning_runs(const Scenario& scenario) {
 LearningRun cut_training(const Scenario& scenario, const LearningRun& run, std::int64_t mini_batches) {
   Library library;
   const Point& point = *std::ranges::find(scenario.points, run.point, &Point::name);
-  std::vector<Assignment> values = middle_values(scenario, point);
-  for (const char* key : {"learning.mini_batches", "learning.evaluate_every"})
-    values.push_back(parse_assignment(fmt::format("{}={}", key, mini_batches)));
-  return {run.point, 1, learning_experiment(scenario, values, 0, library), run.batch};
+  return {run.point, 1,
+          learning_experiment(scenario, middle_values(scenario, point), 1, library,
+                              static_cast<int>(mini_batches)),
+          run.batch};
 }
 
 Results trained(const LearningJob& job, std::vector<LearningRun> runs) {
@@ -342,10 +336,14 @@ Results trained(const LearningJob& job, std::vector<LearningRun> runs) {
   Results all{job.scenario.name, {}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto start = starts.find({runs[i].experiment.learning->warm_start, runs[i].seed});
-    for (Row& row : read_json_lines(texts[i], "a training").rows) {
-      if (start != starts.end()) add_start(start->second.end, row);
-      row.set("seed", runs[i].seed);
-      all.rows.push_back(with_first("point", runs[i].point, row));
+    for (EvaluatedLoss& one : evaluations_of(read_json_lines(texts[i], "a training"), "a training")) {
+      if (start != starts.end()) {
+        one.seconds += start->second.end.seconds;
+        one.samples += start->second.end.samples;
+      }
+      one.point = runs[i].point;
+      one.seed = runs[i].seed;
+      all.rows.push_back(to_row(one));
     }
   }
   return all;

@@ -9,6 +9,7 @@
 
 #include "core/typed_numbers.hpp"
 #include "report/results/results.hpp"
+#include "runtime/learning/evaluated_loss.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/scenario.hpp"
 
@@ -22,8 +23,8 @@ std::string unsupported_simulated_learning(const Experiment& experiment);
 Bytes learning_memory(const Experiment& experiment);
 
 struct SimulatedLearning {
-  std::vector<Row> rows;  ///< of Learner::evaluate; `seconds` is the time of the simulated cluster
-  double seconds = 0;     ///< until the last program ended, as in a simulation without values
+  std::vector<EvaluatedLoss> evaluations;  ///< `seconds` is the time of the simulated cluster
+  double seconds = 0;  ///< until the last program ended, as in a simulation without values
 };
 
 /// Trains all ranks of an experiment with real arithmetic in one process. The simulated clock orders the

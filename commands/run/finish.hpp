@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "commands/collectives/estimate.hpp"
+#include "commands/run/checked_points.hpp"
+#include "commands/run/run_options.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "forecast/forecast.hpp"
@@ -16,7 +18,6 @@
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
-#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 
@@ -57,38 +58,9 @@ void write_page(const std::filesystem::path& folder, const Outputs& outputs, con
                 const Scenario& scenario, const std::vector<std::string>& settings);
 
 /// Prints the table of a scenario, the points that do not fit, calibrated values, the sensitivity to the
-/// assumptions, and the flags of traces.
-/// @param largest  the experiment with the most workers, see CheckedPoints
+/// assumptions, and the notes of the checks.
 void print_outputs(const Outputs& outputs, const Simulations& all, const Scenario& scenario,
-                   const Experiment& largest);
-
-/// The keys that have no effect at a point of the sweep.
-struct IneffectiveAtPoint {
-  std::size_t point = 0;
-  IneffectiveKeys keys = {};
-  bool one_device = false;  ///< true for a point of one device, which ignores many keys without listing them
-};
-
-/// One line per key that has no effect at any of the points that set it. A key that has an effect at some
-/// point of a sweep is not listed.
-std::vector<std::string> idle_notes(const Scenario& scenario, const std::vector<IneffectiveAtPoint>& points);
-
-struct CheckedPoints {
-  /// The point with the most workers. The `flags` of its plan are lines to print: the flags of the traces of
-  /// all points, and the keys that have no effect at any point.
-  Experiment largest;
-  /// For each point whose experiment cannot be built, the reason.
-  std::map<std::size_t, std::string> failed = {};
-  /// A line per point that does not fit with the assumptions in the middle.
-  std::vector<std::string> misfits;
-};
-
-/// Builds the experiment of every point before any point is simulated, so that invalid values are found
-/// early. A point that cannot be built fails alone, unless it is alone: if no point can be built, the error
-/// of the first point is thrown.
-/// @param part  the points are a shard's, so all of them may fail
-CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::size_t>& points,
-                             Library& library, bool part = false);
+                   const CheckedPoints& checked);
 
 /// A scenario with what its intervals need.
 struct PreparedRun {

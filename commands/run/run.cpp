@@ -114,7 +114,7 @@ std::size_t print_size(const CheckedRun& run, Library& library, const RunOptions
   for (const std::string& misfit : run.checked.misfits) fmt::print("{}\n", misfit);
   for (const auto& [point, reason] : run.checked.failed)
     fmt::print("failed: {}: {}\n", without_controls(scenario.points[point].name), reason);
-  for (const std::string& note : run.checked.largest.plan.flags) fmt::print("{}\n", note);
+  for (const std::string& note : run.checked.notes) fmt::print("{}\n", note);
   return run.checked.failed.size();
 }
 

@@ -188,10 +188,6 @@ void print_misfits(const Results& results) {
   }
 }
 
-void print_flags(const Experiment& experiment) {
-  for (const std::string& flag : experiment.plan.flags) fmt::print("{}\n", flag);
-}
-
 std::vector<std::string> leading_columns(const Scenario& scenario) {
   std::vector<std::string> leading;
   for (const std::string& key : scenario.sweep_keys) {
@@ -224,7 +220,8 @@ void print_rough_points(const Results& shown) {
 }  // namespace
 
 void print_outputs(const Outputs& outputs, const Simulations& all, const Scenario& scenario,
-                   const Experiment& largest) {
+                   const CheckedPoints& checked) {
+  const Experiment& largest = checked.largest;
   Results shown = outputs.results;
   std::erase_if(shown.rows, [](const Row& row) { return !row.text("failed").empty(); });
   fmt::print("{}: {} on {}\n{} {}\n\n{}", scenario.name, largest.model.name, largest.platform.name,
@@ -242,7 +239,7 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
   std::ranges::for_each(doubts_of(outputs), print);
   std::ranges::for_each(outputs.measured, print);
   print_assumptions(outputs, all, scenario);
-  print_flags(largest);
+  std::ranges::for_each(checked.notes, print);
   if (largest.campaign)
     fmt::print("note: campaign: the durations of trainings are drawn, and nothing is trained{}\n",
                largest.learning ? "; stepcast learn trains the points of this scenario" : "");

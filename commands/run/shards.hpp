@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/run/run_options.hpp"
 #include "core/typed_numbers.hpp"
 #include "forecast/forecast.hpp"
 #include "report/results/manifest.hpp"

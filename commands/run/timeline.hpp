@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/run/run_options.hpp"
 #include "forecast/forecast.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"

@@ -6,6 +6,7 @@
 
 #include "commands/search_space.hpp"
 #include "scenarios/reader/sweep.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
@@ -68,17 +69,20 @@ std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy
                                  "split_points", "split", "schedule",      "chunks",       "recompute"};
   constexpr std::array kShards{"none", "optimizer", "gradients", "parameters"};
   std::vector<Assignment> values;
-  const auto set = [&](const std::string& text) { values.push_back(parse_assignment("strategy." + text)); };
+  const auto set = [&values](const char* key, auto value) {
+    values.push_back(assignment(std::string("strategy.") + key, value));
+  };
   for (const auto& [key, value] : strategy.entries) {
     const bool divides = std::ranges::find(kDividing, key.text) != kDividing.end();
-    if (divides || !has_option("synchronous", "strategy." + key.text)) set(key.text + "=null");
+    const std::string path = "strategy." + key.text;
+    if (divides || !has_option(kPlainReplicas, path)) values.push_back(removal(path));
   }
-  set("kind=synchronous");
-  set(fmt::format("mesh={{pipeline: {}, tensor: {}}}", layout.stages, layout.tensor));
-  set(fmt::format("shard={}", kShards.at(static_cast<std::size_t>(layout.zero))));
-  set(fmt::format("accumulation={}", layout.micro_batches));
-  set(fmt::format("recompute={}", layout.recompute));
-  set("split=blocks");
+  set("kind", kPlainReplicas);
+  set("mesh", std::vector{assignment("pipeline", layout.stages), assignment("tensor", layout.tensor)});
+  set("shard", kShards.at(static_cast<std::size_t>(layout.zero)));
+  set("accumulation", layout.micro_batches);
+  set("recompute", layout.recompute);
+  set("split", "blocks");
   return values;
 }
 

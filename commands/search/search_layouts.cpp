@@ -68,8 +68,8 @@ std::vector<Layout> layouts_of_scenario(const SearchedScenario& searched, Librar
       joined(searched.draws.front(), values_of({}, *find_path(document, "strategy")));
   std::erase_if(values, [](const Assignment& one) { return one.path == "global_batch"; });
   if (find_path(searched.scenario.document, "global_batch") != nullptr)
-    values.push_back(parse_assignment("global_batch=null"));
-  values.push_back(parse_assignment("batch_per_worker=1"));
+    values.push_back(removal("global_batch"));
+  values.push_back(assignment("batch_per_worker", 1));
   const Experiment replicas = build_experiment(searched.scenario.document, std::move(values), library);
   return layouts_of(replicas, samples_of(document, replicas.plan.workers));
 }
@@ -142,7 +142,7 @@ class LayoutSearch {
 
   const SearchedScenario& searched_;
   Library& library_;
-  RunOptions limits_;
+  RunLimits limits_;
   YamlNode strategy_;
 };
 

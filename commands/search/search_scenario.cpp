@@ -60,7 +60,7 @@ std::vector<Assignment> values_of_setting(const SearchedScenario& searched, cons
   std::vector<Assignment> all;
   for (const auto& [name, value] : strategy->entries) {
     const std::string path = "strategy." + name.text;
-    if (!has_option(kind->value.text, path)) all.push_back(parse_assignment(path + "=null"));
+    if (!has_option(kind->value.text, path)) all.push_back(removal(path));
   }
   return joined(std::move(all), chosen);
 }
@@ -135,7 +135,7 @@ SearchedScenario read_searched_scenario(const SearchCommand& command, Library& l
   }
   if (command.gpus > 0) {
     std::erase_if(fixed, [](const Assignment& one) { return one.path == "workers"; });
-    fixed.push_back(parse_assignment(fmt::format("workers={}", command.gpus)));
+    fixed.push_back(assignment("workers", command.gpus));
   }
   searched.point = point_name(fixed);
   searched.draws = drawn_values(scenario, fixed, command.draws, library);
@@ -152,8 +152,8 @@ std::string fingerprint_of(const SearchedScenario& searched, const Library& libr
   return fingerprint_of(input_files(searched.scenario, library), texts);
 }
 
-RunOptions limits_of(const SearchCommand& command) {
-  RunOptions limits;
+RunLimits limits_of(const SearchCommand& command) {
+  RunLimits limits;
   limits.processes = command.processes;
   limits.memory_limit = command.memory_limit;
   limits.time_limit = command.time_limit;
@@ -161,7 +161,7 @@ RunOptions limits_of(const SearchCommand& command) {
 }
 
 Row simulated_setting(const SearchedScenario& searched, std::vector<Assignment> values, Library& library,
-                      const RunOptions& limits) {
+                      const RunLimits& limits) {
   try {
     const Experiment experiment = build_experiment(searched.scenario.document, std::move(values), library);
     const RunSize size = run_size(experiment, 1, 1);

@@ -9,6 +9,7 @@
 #include "commands/search_space.hpp"
 #include "forecast/forecast.hpp"
 #include "forecast/processes/process_pool.hpp"
+#include "forecast/resource_limits.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 
@@ -17,7 +18,7 @@ namespace stepcast {
 /// The options of `stepcast search`.
 struct SearchCommand {
   std::string scenario, over, point, output;
-  std::string memory_limit, time_limit;  ///< of one evaluation, see RunOptions
+  std::string memory_limit, time_limit;  ///< of one evaluation, see RunLimits
   std::string column;                    ///< column of results.csv that is optimised
   bool smallest = false;                 ///< true: minimise the column; false: maximise it
   std::string method = "bayesian";
@@ -56,12 +57,12 @@ std::string fingerprint_of(const SearchedScenario& searched, const Library& libr
 std::vector<Assignment> joined(std::vector<Assignment> draw, const std::vector<Assignment>& chosen);
 
 /// The limits of memory and time of each simulation of a search, and the number of processes.
-RunOptions limits_of(const SearchCommand& command);
+RunLimits limits_of(const SearchCommand& command);
 
 /// Simulates the scenario with these values in this process. The row of an invalid setting, or of one over a
 /// limit, has the column `failed` with the reason.
 Row simulated_setting(const SearchedScenario& searched, std::vector<Assignment> values, Library& library,
-                      const RunOptions& limits);
+                      const RunLimits& limits);
 
 /// Values of the searched keys, by the settings' names. Those of the unchanged scenario are empty.
 using ChosenSettings = std::map<std::string, std::vector<Assignment>>;
@@ -86,7 +87,7 @@ class SearchSimulator {
 
   const SearchedScenario& searched_;
   Library& library_;
-  RunOptions limits_;  ///< limits of memory and time, and the number of processes
+  RunLimits limits_;  ///< limits of memory and time, and the number of processes
   TaskProgress progress_;
 };
 

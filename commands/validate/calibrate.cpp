@@ -25,7 +25,7 @@ struct CalibrateOptions {
   std::string cluster = "memory", transport = "own", output, from, collective;
 };
 
-Results measured(const Cluster& cluster) {
+LinkMeasurements measured(const Cluster& cluster) {
   const WorkFolder folder;
   const SignalGuard signals;
   const ClusterGuard up(cluster, folder.path());
@@ -41,8 +41,7 @@ Results measured(const Cluster& cluster) {
   };
   run_ranks(job);
   fmt::print(stderr, "\n");
-  const auto file = links_file(folder.path());
-  return read_json_lines(read_file(file), file.string());
+  return read_link_measurements(links_file(folder.path()));
 }
 
 std::string name_of(const std::filesystem::path& file) {
@@ -51,14 +50,14 @@ std::string name_of(const std::filesystem::path& file) {
 
 /// All-reduces of each size: the fastest own algorithm, its time by the link table, and the libraries'
 /// times.
-Table all_reduce_table(const Results& results, const LinkTable& links, const Cluster& cluster) {
+Table all_reduce_table(const LinkMeasurements& links, const LinkTable& fitted, const Cluster& cluster) {
   Table table;
   table.columns = {{"all-reduce", "B"},
                    {"fastest algorithm", "", Align::left},
                    {"measured"},
                    {"predicted"},
                    {"error", "%"}};
-  const auto times = all_reduce_times(results, links, cluster.ranks);
+  const auto times = all_reduce_times(links, fitted, cluster.ranks);
   std::set<std::string> libraries;
   for (const AllReduceTime& one : times) {
     for (const auto& [library, seconds] : one.by_library) libraries.insert(library);
@@ -83,8 +82,8 @@ Table all_reduce_table(const Results& results, const LinkTable& links, const Clu
   return table;
 }
 
-void print_sharing(const Results& results) {
-  const Contention sharing = contention_of(results);
+void print_sharing(const LinkMeasurements& links) {
+  const Contention sharing = contention_of(links);
   fmt::print("memory bandwidth: {} for a single rank, {} per rank with all ranks active\n",
              human(sharing.memory_alone, "B/s"), human(sharing.memory_together, "B/s"));
   fmt::print("compute during an all-reduce: slower by a factor of {:.3g} (strategy.compute_slowdown)\n",
@@ -99,14 +98,14 @@ void write_platform(const CalibrateOptions& options, const MeasuredPlatform& pla
 
 void calibrate_here(const CalibrateOptions& options) {
   const Cluster cluster = read_cluster(options.cluster, options.ranks, options.transport);
-  const Results results = measured(cluster);
-  MeasuredPlatform platform{name_of(options.output), "", cluster, measured_link_table(results, cluster)};
+  const LinkMeasurements links = measured(cluster);
+  MeasuredPlatform platform{name_of(options.output), "", cluster, measured_link_table(links, cluster)};
   platform.source = fmt::format("stepcast calibrate --ranks {} --cluster {} --transport {} on {}, {}",
                                 options.ranks, options.cluster, options.transport, processor_name(), today());
   auto raw = std::filesystem::path(options.output).replace_extension(".csv");
-  write_atomically(raw, to_csv(results));
-  fmt::print("{}", to_string(all_reduce_table(results, platform.links, cluster)));
-  print_sharing(results);
+  write_atomically(raw, to_csv(to_results(links)));
+  fmt::print("{}", to_string(all_reduce_table(links, platform.links, cluster)));
+  print_sharing(links);
   write_platform(options, platform);
   fmt::print("written: {}, {}\n", options.output, raw.string());
 }

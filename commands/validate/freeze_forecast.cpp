@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "core/error.hpp"
@@ -17,8 +16,6 @@
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "scenarios/reader/library.hpp"
-#include "strategies/local_sgd/block_plan.hpp"
-#include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
 #include "validate/capture/arithmetic_times.hpp"
 #include "validate/capture/message_times.hpp"
@@ -28,15 +25,12 @@
 namespace stepcast {
 namespace {
 
-Results measured_links(const std::filesystem::path& folder) {
-  const auto file = links_file(folder);
-  return read_json_lines(read_file(file), file.string());
-}
-
-void write_platform(const Results& links, const Cluster& cluster, const std::filesystem::path& folder) {
+void write_platform(const LinkMeasurements& links, const Cluster& cluster,
+                    const std::filesystem::path& folder) {
   Cluster measured = cluster;
-  for (const Row& row : links.rows)
-    measured.ranks = static_cast<int>(row.number("ranks").value_or(measured.ranks));
+  for (const LinkMeasurement& one : links) {
+    if (one.ranks > 0) measured.ranks = one.ranks;
+  }
   MeasuredPlatform platform{
       "measured", fmt::format("stepcast validate --ranks {} on {}", measured.ranks, processor_name()),
       cluster, measured_link_table(links, measured)};
@@ -46,30 +40,22 @@ void write_platform(const Results& links, const Cluster& cluster, const std::fil
   write_atomically(platform_file(folder), platform_text(platform));
 }
 
-/// Asynchronous workers that start together drift apart by the jitter of their steps, until they use the
-/// links at different times. That takes hundreds of steps, so the forecast simulates 1,000 with the jitter of
-/// the trace.
-void add_steady_state(std::vector<Assignment>& keys) {
-  keys.push_back(parse_assignment("simulation.steps=1000"));
-  keys.push_back(parse_assignment("noise.jitter=trace"));
-}
-
-/// Noise that differs from step to step needs many steps for its mean.
-void add_many_steps(std::vector<Assignment>& keys) {
-  keys.push_back(parse_assignment("simulation.steps=500"));
-}
+/// Steps that a forecast simulates where the run does not set them. Asynchronous workers that start together
+/// drift apart by the jitter of their steps, until they use the links at different times. That takes hundreds
+/// of steps. Noise that differs from step to step needs many steps for its mean.
+constexpr int kStepsToSteadyState = 1000, kStepsOfNoise = 500;
 
 /// The trace of pipeline stages with the time that sending and receiving messages takes on the computing
 /// cores.
-Assignment stage_trace(const Experiment& experiment, const Results& links,
-                       const std::filesystem::path& trace_file, std::size_t index, Library& library) {
+std::string stage_trace(const Experiment& experiment, const LinkMeasurements& links,
+                        const std::filesystem::path& trace_file, std::size_t index, Library& library) {
   const Trace whole = library.trace(YamlValue(command_line_name(trace_file.string()), "trace"));
   const Trace with = with_messages(whole, experiment.model, experiment.plan.partition,
                                    [&links](Bytes size) { return message_host_time(links, size); });
   const auto file =
       trace_file.parent_path() / fmt::format("{}-stages{}.yaml", trace_file.stem().string(), index + 1);
   write_atomically(file, to_yaml(with));
-  return parse_assignment("trace=" + file.string());
+  return file.string();
 }
 
 /// Writes the algorithms of all points with `all_reduce: automatic`, which the ranks read after the forecast.
@@ -148,20 +134,10 @@ void refuse_unsupported(const Experiment& experiment, const ValidationOptions& o
     throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options.scenario, point, why));
 }
 
-/// Keys of an experiment whose plan is that of the real run, before anything is measured. The times in the
-/// plan mean nothing.
-std::vector<Assignment> unmeasured_keys(const Validation& validation, std::size_t index,
-                                        const std::filesystem::path& platform) {
-  std::vector<Assignment> keys{parse_assignment("trace=derived"),
-                               parse_assignment("platform=" + platform.string())};
-  if (validation.compresses[index]) keys.push_back(parse_assignment("compression_times=cpu"));
-  return keys;
-}
-
 /// Times that were measured before the forecast.
 struct Measured {
   bool on_gpus;              ///< the ranks wrote the platform themselves
-  Results links;             ///< empty on GPUs
+  LinkMeasurements links;    ///< empty on GPUs
   double compute_slowdown;   ///< by communication during computing; 1 for sleeping ranks and on GPUs
   double load_slowdown = 1;  ///< of compute while input loads
 };
@@ -171,56 +147,11 @@ struct Measured {
 Measured read_measured(const Cluster& cluster, const std::filesystem::path& folder, bool sleep) {
   if (!std::filesystem::exists(links_file(folder)) && std::filesystem::exists(platform_file(folder)))
     return {true, {}, 1};
-  Measured measured{false, measured_links(folder), 1};
+  Measured measured{false, read_link_measurements(links_file(folder)), 1};
   write_platform(measured.links, cluster, folder);
   if (!sleep) measured.compute_slowdown = contention_of(measured.links).compute_slowdown;
   measured.load_slowdown = load_slowdown(measured.links);
   return measured;
-}
-
-/// One key of a strategy for which a validation measures the time.
-struct MeasuredKey {
-  const char *kind, *arithmetic, *key;
-};
-
-constexpr std::array<MeasuredKey, 8> kMeasuredKeys{{
-    {"model_averaging", "average", "filter_bandwidth"},
-    {"bmuf", "filter", "filter_bandwidth"},
-    {"diloco", "filter", "filter_bandwidth"},
-    {"elastic_averaging", "elastic pull", "local_arrays"},
-    {"elastic_averaging", "center move", "apply_time"},
-    {"gradient_energy_matching", "energy matching", "local_arrays"},
-    {"gradient_energy_matching", "center sum", "apply_time"},
-    {"parameter_server", "server update", "apply_time"},
-}};
-
-/// The value of a key with which the forecast takes `seconds` for the arithmetic of all parameters.
-std::string value_of(const MeasuredKey& key, Seconds seconds, const Experiment& experiment) {
-  const std::string name = key.key;
-  if (name == "apply_time") return shortest(seconds.value) + " s";
-  if (name == "local_arrays")
-    return shortest(std::min(1000.0, seconds / array_work(experiment.plan.workloads.front(), 1)));
-  const double arrays = std::string(key.kind) == "model_averaging" ? kAverageArrays : kFilterArrays;
-  return shortest(arrays * 4 * static_cast<double>(trainable_parameters(experiment.model)) / seconds.value) +
-         " B/s";
-}
-
-/// The measured times of a strategy's arithmetic, for the keys that the point leaves to their defaults.
-std::vector<Assignment> arithmetic_keys(const Validation& validation, std::size_t point,
-                                        const Experiment& experiment, const Results& links) {
-  const std::string trace = trace_file("", validation.variants[point]).stem().string();
-  std::vector<Assignment> keys;
-  for (const MeasuredKey& one : kMeasuredKeys) {
-    if (strategy_value(validation, point, "kind") != one.kind ||
-        !strategy_value(validation, point, one.key).empty() ||
-        !strategy_value(validation, point, "apply_trace").empty())
-      continue;
-    const auto seconds = arithmetic_time(links, trace, one.arithmetic);
-    if (seconds && seconds->value > 0)
-      keys.push_back(
-          parse_assignment(fmt::format("strategy.{}={}", one.key, value_of(one, *seconds, experiment))));
-  }
-  return keys;
 }
 
 /// Inputs of the forecast of a validation.
@@ -233,64 +164,50 @@ struct ForecastInputs {
 };
 
 /// The experiment of a point with all measured times.
-/// @param last  settings that come after all others
-Experiment experiment_of(const ForecastInputs& inputs, std::size_t point,
-                         const std::vector<Assignment>& last = {}) {
+/// @param last  of the run, such as its seeds
+Experiment experiment_of(const ForecastInputs& inputs, std::size_t point, Overrides last = {}) {
   const Validation& validation = inputs.validation;
   const Measured& measured = inputs.measured;
-  std::vector<Assignment> keys{
-      parse_assignment("strategy.compute_slowdown=" + shortest(measured.compute_slowdown))};
-  if (strategy_value(validation, point, "kind") == "parameter_server" &&
-      strategy_value(validation, point, "overlap") == "true")
-    keys.push_back(parse_assignment("strategy.message_slowdown=" +
-                                    shortest(message_slowdown(measured.compute_slowdown))));
-  if (validation.loads[point])
-    keys.push_back(parse_assignment("data.compute_slowdown=" + shortest(measured.load_slowdown)));
-  const auto forecast = [&] {
-    return measured_experiment(validation, point, inputs.folder, keys, inputs.library);
-  };
-  Experiment one = forecast();
+  last.measured.compute_slowdown = measured.compute_slowdown;
+  last.measured.message_slowdown = message_slowdown(measured.compute_slowdown);
+  last.measured.load_slowdown = measured.load_slowdown;
   // Sleeping ranks draw the same noise as the simulation, so the forecast is that of one run, not of the
   // mean.
-  if (inputs.options.sleep) return one;
-  const std::size_t common = keys.size();
-  for (Assignment& key : arithmetic_keys(validation, point, one, measured.links))
-    keys.push_back(std::move(key));
-  if (!measured.on_gpus && one.plan.partition.form == ModelPartition::Form::stages)
-    keys.push_back(stage_trace(one, measured.links, trace_file(inputs.folder, validation.variants[point]),
-                               point, inputs.library));
-  if (one.plan.asynchronous) {
-    add_steady_state(keys);
-  } else if (one.noise.jitter != Noise::Jitter::none) {
-    add_many_steps(keys);
+  const auto forecast = [&] {
+    return measured_experiment(validation, point, inputs.folder, last, inputs.library);
+  };
+  if (!inputs.options.sleep) {
+    const std::string network = trace_file("", validation.variants[point]).stem().string();
+    last.measured.arithmetic = [&links = measured.links, network](const std::string& name) {
+      return arithmetic_time(links, network, name);
+    };
+    const Experiment& unmeasured = validation.unmeasured[point];
+    if (!measured.on_gpus && unmeasured.plan.partition.form == ModelPartition::Form::stages)
+      last.trace = stage_trace(forecast(), measured.links,
+                               trace_file(inputs.folder, validation.variants[point]), point, inputs.library);
+    if (unmeasured.plan.asynchronous) {
+      last.steps = last.steps.value_or(kStepsToSteadyState);
+      last.jitter = Noise::Jitter::trace;
+    } else if (unmeasured.noise.jitter != Noise::Jitter::none) {
+      last.steps = last.steps.value_or(kStepsOfNoise);
+    }
   }
-  keys.insert(keys.end(), last.begin(), last.end());
-  return keys.size() > common ? forecast() : std::move(one);
+  return forecast();
 }
 
 }  // namespace
 
-std::vector<Experiment> check_points(const Validation& validation, const ValidationOptions& options,
-                                     const Cluster& cluster, const std::optional<LearningLimits>& limits) {
-  const WorkFolder folder;
-  const std::filesystem::path platform = folder.path() / "platform.yaml";
-  // Any device for which layer times can be derived serves.
-  write_atomically(platform, platform_text({"unmeasured", "placeholder while points are checked", cluster,
-                                            fitted_link_table({{{1}, {1e-6}}, {{1e6}, {1e-3}}}),
-                                            "v100-sxm2-16gb", MeasuredStorage{{1e9}, {1e-4}}}));
+void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
+                  const std::optional<LearningLimits>& limits) {
+  for (std::size_t i = 0; i < validation.points.size(); ++i)
+    refuse_unsupported(validation.unmeasured[i], options, cluster, validation.point(i).name);
+  if (!limits) return;
   Library library;
-  const MeasuredExperiment unmeasured = [&](std::size_t point, const std::vector<Assignment>& last) {
-    std::vector<Assignment> keys = unmeasured_keys(validation, point, platform);
-    keys.insert(keys.end(), last.begin(), last.end());
-    return measured_experiment(validation, point, folder.path(), keys, library);
+  const YamlNode platform = placeholder_platform(cluster);
+  const MeasuredExperiment unmeasured = [&](std::size_t point, const Overrides& last) {
+    return unmeasured_experiment(validation, point, platform, last, library);
   };
-  std::vector<Experiment> points;
-  for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    points.push_back(unmeasured(i, {}));
-    refuse_unsupported(points.back(), options, cluster, validation.point(i).name);
-  }
-  if (limits) check_learning_forecast(validation, points, unmeasured, *limits);
-  return points;
+  check_learning_forecast(validation, validation.unmeasured, unmeasured, *limits);
 }
 
 std::vector<std::string> measured_files(const Validation& validation) {
@@ -300,7 +217,7 @@ std::vector<std::string> measured_files(const Validation& validation) {
     names.insert(trace_file("", variant).string());
     if (const std::string& parts = validation.partitions[i]; !parts.empty())
       names.insert(shard_trace_file("", variant, parts).string());
-    if (validation.compresses[i]) names.insert(compression_file("", variant.model).string());
+    if (validation.plan(i).compresses) names.insert(compression_file("", variant.model).string());
   }
   return {names.begin(), names.end()};
 }
@@ -354,7 +271,7 @@ RealForecast predict_real(const Validation& validation, const ValidationOptions&
       meanwhile);
   write_all_reduces(all_reduces, validation.scenario.name, folder);
   RealForecast forecast{{validation.scenario.name, means_over_starts(simulations, rows)}, {}};
-  const MeasuredExperiment experiment = [&inputs](std::size_t point, const std::vector<Assignment>& last) {
+  const MeasuredExperiment experiment = [&inputs](std::size_t point, const Overrides& last) {
     return experiment_of(inputs, point, last);
   };
   if (!measured.on_gpus && !options.sleep)

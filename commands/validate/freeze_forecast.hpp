@@ -18,8 +18,8 @@ struct LearningForecast {
   std::optional<double> target_loss;
 };
 
-/// The experiment of a point with all measured times. @param last  settings that come after all others
-using MeasuredExperiment = std::function<Experiment(std::size_t point, const std::vector<Assignment>& last)>;
+/// The experiment of a point with all measured times. @param last  of the run, such as its length
+using MeasuredExperiment = std::function<Experiment(std::size_t point, const Overrides& last)>;
 
 /// Throws LimitError if the trainings of a forecast would need more memory or time than the limits.
 /// @param points      the experiment of each point, with any layer times
@@ -37,10 +37,9 @@ LearningForecast learning_forecast(const Validation& validation, const std::vect
 
 /// Refuses points that cannot be run for real before the ranks measure anything, which takes minutes.
 /// @param limits  of the trainings in the forecast; empty: it has none
-/// @return the experiments of all points, whose layer times and links are not those of this machine
 /// @throws InputError, and LimitError as check_learning_forecast does
-std::vector<Experiment> check_points(const Validation& validation, const ValidationOptions& options,
-                                     const Cluster& cluster, const std::optional<LearningLimits>& limits);
+void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
+                  const std::optional<LearningLimits>& limits);
 
 /// Names of the files with links, layer times and compression times that the forecast of these points needs.
 std::vector<std::string> measured_files(const Validation& validation);

@@ -16,9 +16,10 @@ namespace {
 std::string learned_lines(const Experiment& experiment, std::int64_t batch, const std::string& point,
                           std::int64_t seed) {
   Results learned{"learning", {}};
-  for (Row& row : simulate_learning(experiment, batch).rows) {
-    row.set("seed", seed);
-    learned.rows.push_back(with_first("point", point, row));
+  for (EvaluatedLoss& one : simulate_learning(experiment, batch).evaluations) {
+    one.point = point;
+    one.seed = seed;
+    learned.rows.push_back(to_row(one));
   }
   return to_json_lines(learned);
 }
@@ -44,12 +45,11 @@ void check_learning_forecast(const Validation& validation, const std::vector<Exp
     }
   }
   const CutTraining cut = [&](std::size_t run, std::int64_t mini_batches) {
-    std::vector<Assignment> settings;
-    for (const char* key : {"learning.mini_batches", "learning.evaluate_every"})
-      settings.push_back(parse_assignment(fmt::format("{}={}", key, mini_batches)));
-    const Experiment timed = experiment(point_of[run], settings);
-    for (Assignment& setting : learning_settings(timed, 1)) settings.push_back(std::move(setting));
-    return LearningRun{runs[run].point, 1, experiment(point_of[run], settings), runs[run].batch};
+    const auto length = static_cast<int>(mini_batches);
+    Overrides of_training =
+        learning_overrides(experiment(point_of[run], Overrides{.mini_batches = length}), 1);
+    of_training.mini_batches = length;
+    return LearningRun{runs[run].point, 1, experiment(point_of[run], of_training), runs[run].batch};
   };
   check_learning_limits(runs, cut, limits);
 }
@@ -63,7 +63,7 @@ LearningForecast learning_forecast(const Validation& validation, const std::vect
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (std::int64_t seed = 1; points[i].learning && seed <= points[i].learning->seeds; ++seed) {
       tasks.push_back([&, i, seed] {
-        return learned_lines(experiment(i, learning_settings(points[i], seed)), validation.variants[i].batch,
+        return learned_lines(experiment(i, learning_overrides(points[i], seed)), validation.variants[i].batch,
                              validation.point(i).name, seed);
       });
     }

@@ -131,9 +131,9 @@ std::vector<std::string> run_to_end(const std::filesystem::path& folder,
   }
 }
 
-Validation checked_validation(const ValidateOptions& options, bool on_gpus) {
-  Validation validation = read_validation(options.validation, options.ranks);
-  if (on_gpus && std::ranges::count(validation.loads, true) > 0)
+Validation checked_validation(const ValidateOptions& options, const Cluster& cluster, bool on_gpus) {
+  Validation validation = read_validation(options.validation, options.ranks, placeholder_platform(cluster));
+  if (on_gpus && any_plan(validation, &Plan::load_data))
     throw InputError("data: expected ranks on CPUs, because ranks on GPUs do not load input yet");
   return validation;
 }
@@ -178,8 +178,8 @@ std::string counted(std::size_t count, const std::string& what) {
 }
 
 /// Prints what the command would do, for --dry-run. The time is not known before layer times are measured.
-void print_size(const Validation& validation, const std::vector<Experiment>& points,
-                const ValidateOptions& options, const Cluster& cluster) {
+void print_size(const Validation& validation, const ValidateOptions& options, const Cluster& cluster) {
+  const std::vector<Experiment>& points = validation.unmeasured;
   const auto repeats = static_cast<std::size_t>(options.validation.forecasts * options.validation.repeats);
   std::size_t steps = 0, trainings = 0;
   for (const Experiment& point : points) {
@@ -291,14 +291,12 @@ void validate(ValidateOptions& options) {
   on_gpus ? check_gpu_options(options) : check_cores(options);
   options.validation.measured = !options.measured_in.empty() && options.validation.forecasts == 1;
   set_program(options, gpu, job);
-  const Validation validation = checked_validation(options, on_gpus);
-  std::vector<Experiment> points =
-      check_points(validation, options.validation, job.cluster, training_limits(options, on_gpus));
-  check_forecasts(options, on_gpus, points);
+  const Validation validation = checked_validation(options, job.cluster, on_gpus);
+  check_points(validation, options.validation, job.cluster, training_limits(options, on_gpus));
+  check_forecasts(options, on_gpus, validation.unmeasured);
   if (!options.measured_in.empty()) check_earlier(validation, options.measured_in);
   check_launch(job);
-  if (options.dry_run) return print_size(validation, points, options, job.cluster);
-  points.clear();
+  if (options.dry_run) return print_size(validation, options, job.cluster);
   run_and_compare(options, validation, job);
 }
 

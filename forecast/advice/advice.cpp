@@ -90,10 +90,11 @@ class Adviser {
     const Experiment experiment =
         build_experiment(scenario_.document, values(trial.draw, trial.change->values), library_);
     const std::string& key = trial.change->values.front().path;
-    const bool idle = std::ranges::any_of(experiment.plan.ineffective_keys,
-                                          [&](const IneffectiveKey& one) { return one.key == key; });
+    const bool ineffective = std::ranges::any_of(experiment.plan.ineffective_keys,
+                                                 [&](const IneffectiveKey& one) { return one.key == key; });
     const Seconds cost = simulation_cost(experiment).time;
-    if (idle || !experiment.plan.fits || cost.value > kMostCost * std::max(cost_.value, 1.0)) return {};
+    if (ineffective || !experiment.plan.fits || cost.value > kMostCost * std::max(cost_.value, 1.0))
+      return {};
     return simulate_point(experiment);
   }
 

@@ -27,11 +27,11 @@ struct KeyChange {
   double weight;
   const char* alters = "";
   const char* why = "";
-  const char* kind = "";  ///< only of this strategy; empty: of all that have the key
+  bool asynchronous = false;  ///< only of asynchronous workers, in place of the row for all
 };
 
 constexpr std::array kKeyChanges{
-    KeyChange{"strategy.overlap", "true", StepPart::communication, 0.9, kOlder, "", "parameter_server"},
+    KeyChange{"strategy.overlap", "true", StepPart::communication, 0.9, kOlder, "", true},
     KeyChange{"strategy.overlap", "true", StepPart::communication, 0.9},
     KeyChange{"strategy.halo_overlap", "true", StepPart::communication, 0.7},
     KeyChange{"placement", "packed", StepPart::communication, 0.7},
@@ -123,7 +123,7 @@ class Changes {
       : document_(document), experiment_(experiment), taken_(taken) {}
 
   void add(const KeyChange& one) {
-    if (*one.kind != '\0' ? one.kind != experiment_.strategy : is_special(one)) return;
+    if (one.asynchronous ? !experiment_.plan.asynchronous : is_special(one)) return;
     if (!has_key(one.key)) return;
     const std::string from = value_of(one.key), to = new_value(from, one.to);
     if (to.empty() || to == from) return;
@@ -232,10 +232,10 @@ class Changes {
 
   bool is_derived() const { return experiment_.plan.trace_kind.starts_with("derived"); }
 
-  /// True if another row changes the same key of this strategy alone.
+  /// True if another row changes the same key of asynchronous workers, as these are.
   bool is_special(const KeyChange& one) const {
     return std::ranges::any_of(kKeyChanges, [&](const KeyChange& other) {
-      return std::string_view(other.key) == one.key && other.kind == experiment_.strategy;
+      return std::string_view(other.key) == one.key && other.asynchronous && experiment_.plan.asynchronous;
     });
   }
 

@@ -13,9 +13,12 @@
 #include "kernels/timing/capture.hpp"
 #include "report/results/results.hpp"
 #include "report/statistics/statistics.hpp"
+#include "runtime/learning/evaluated_loss.hpp"
+#include "runtime/runs/run_sample.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/launch/launcher.hpp"
 #include "validate/launch/real_run_options.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 namespace {
@@ -60,10 +63,9 @@ namespace {
 
 /// Prints the median step of each point, in the scenario's order.
 void print_steps(const Validation& validation, const std::filesystem::path& folder) {
-  const auto file = folder / "samples.jsonl";
   std::map<std::string, std::vector<double>> seconds;
-  for (const Row& row : read_json_lines(read_file(file), file.string(), TornLine::drop).rows)
-    seconds[row.text("point")].push_back(row.number("step_seconds").value_or(0));
+  for (const RunSample& one : read_run_samples(folder / "samples.jsonl"))
+    seconds[one.point].push_back(one.step_seconds);
   for (const std::size_t index : validation.points) {
     const std::string& name = validation.scenario.points[index].name;
     const auto found = seconds.find(name);
@@ -77,16 +79,16 @@ void print_steps(const Validation& validation, const std::filesystem::path& fold
 void print_learning(const std::filesystem::path& folder) {
   const auto file = folder / "learning.jsonl";
   if (!std::filesystem::exists(file)) return;
-  std::map<std::string, std::vector<Row>> points;
-  for (const Row& row : read_json_lines(read_file(file), file.string(), TornLine::drop).rows)
-    points[row.text("point")].push_back(row);
-  for (const auto& [point, rows] : points) {
-    const Row &first = rows.front(), &last = rows.back();
-    const auto accuracy = last.number("accuracy");
+  const Results learning = read_json_lines(read_file(file), file.string(), TornLine::drop);
+  std::map<std::string, std::vector<EvaluatedLoss>> points;
+  for (EvaluatedLoss& one : evaluations_of(learning, file.string()))
+    points[one.point].push_back(std::move(one));
+  for (const auto& [point, all] : points) {
+    const EvaluatedLoss &first = all.front(), &last = all.back();
     fmt::print("{}: loss {:.3g} to {:.3g}{} after {} mini-batches of a worker in {:.3g} s\n", point,
-               first.number("loss").value_or(NAN), last.number("loss").value_or(NAN),
-               accuracy ? fmt::format(", accuracy {:.1f} %", 100 * *accuracy) : "",
-               last.number("step").value_or(0), last.number("seconds").value_or(0));
+               first.loss, last.loss,
+               last.accuracy ? fmt::format(", accuracy {:.1f} %", 100 * *last.accuracy) : "", last.step,
+               last.seconds);
   }
 }
 
@@ -135,7 +137,8 @@ void run_on_gpus(const RealRunOptions& options) {
   const int first = DeviceOptions{options.gpus.options}.gpu_options().device;
   require_gpu(first);  // reports a missing GPU before any other error, and makes no context on it
   gpu_place(options.gpus.path, first, gpu_count(), 0, options.ranks);
-  const Validation validation = read_validation(options.validation, options.ranks);
+  const Validation validation = read_validation(options.validation, options.ranks,
+                                                placeholder_platform(read_cluster("memory", options.ranks)));
   const std::filesystem::path folder =
       std::filesystem::absolute(results_folder(options.output, validation.scenario.name));
   check_writable(folder);

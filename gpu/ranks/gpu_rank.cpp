@@ -82,7 +82,7 @@ class TraceCaptures {
     const NetworkVariant& variant = validation.variants[index];
     const auto file = shard_trace_file(run_.folder, variant, validation.partitions[index]);
     const Model& model = model_of(variant);
-    const ModelPartition partition = partition_of_point(validation, index, model, options_.ranks);
+    const ModelPartition partition = validation.plan(index).partition;
     if (!partition.simulated_only.empty() || !written_.insert(file).second ||
         measured_before(options_.validation, file))
       return;
@@ -204,13 +204,13 @@ class GpuRank {
   }
 
   void measure_and_run() {
-    const Validation validation = read_validation(options_.validation, options_.ranks);
+    const Validation validation =
+        read_validation(options_.validation, options_.ranks, placeholder_platform(run_.cluster));
     Library library;
     // Traces first: they are of use even where communication fails.
     capture_on_gpus(run_, options_, gpu_, validation, library);
     measure_links();
-    if (std::ranges::find(validation.compresses, true) != validation.compresses.end())
-      time_compression(validation, library);
+    if (any_plan(validation, &Plan::compresses)) time_compression(validation, library);
     barrier(run_.transport);  // rank 0 has written the platforms, which all ranks read
     check(validation, library);
     if (options_.measure_only) return;

@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "core/expects.hpp"
+
 namespace stepcast {
 
 namespace {
@@ -93,6 +95,7 @@ Shape joined(Shape a, const Shape& b) {
 }
 
 Shape with_last(Shape shape, std::int64_t size) {
+  expects(!shape.empty(), "a shape with dimensions");
   shape.back() = size;
   return shape;
 }
@@ -204,11 +207,15 @@ void complete_class_token(std::int64_t unused, Layer& layer) {
 }
 
 void complete_concatenate(std::int64_t first_dimensions, Layer& layer) {
+  expects(!layer.input.empty(), "an input with dimensions");
   layer.output = layer.input;
   layer.output.front() = first_dimensions;
 }
 
 Shape window_output(std::int64_t channels, const Shape& input, const Window& window) {
+  expects(input.size() > window.kernel.size(), "channels and a dimension for each of the window's");
+  expects(window.pad_before.size() == window.kernel.size() && window.stride.size() == window.kernel.size(),
+          "a complete window");
   Shape output{channels};
   for (std::size_t i = 0; i < window.kernel.size(); ++i) {
     const std::int64_t padded = input[i + 1] + window.pad_before[i] + window.pad_after[i];

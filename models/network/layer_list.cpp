@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "core/expects.hpp"
 #include "models/network/layer.hpp"
 
 namespace stepcast {
@@ -127,6 +128,7 @@ struct Scope {
 };
 
 const Shape& shape_of(int index, const Scope& scope) {
+  expects(index == kNetworkInput || static_cast<std::size_t>(index) < scope.layers.size(), "a layer above");
   return index == kNetworkInput ? scope.input : scope.layers[static_cast<std::size_t>(index)].output;
 }
 

@@ -91,14 +91,14 @@ bool Learner::holds_evaluated_parameters() const {
   return shard_->holds_evaluated_parameters();
 }
 
-std::vector<Row> Learner::evaluate() {
+std::vector<EvaluatedLoss> Learner::evaluate() {
   const Dataset& test = *options_.data->test;
   std::unique_ptr<Evaluator> evaluator;
   if (options_.rank == RankId(0))
     evaluator =
         std::make_unique<Evaluator>(backend_, experiment_.model, task_, test,
                                     std::min(experiment_.learning->data.test_samples, test.samples()));
-  std::vector<Row> rows;
+  std::vector<EvaluatedLoss> all;
   for (const Snapshot& snapshot : snapshots_) {
     const float* from = snapshot.values.data();
     for (Network* network : shard_->networks()) {
@@ -106,25 +106,25 @@ std::vector<Row> Learner::evaluate() {
       from += network->all_parameters().elements;
     }
     final_ = shard_->gather_parameters(options_.transport);
-    if (evaluator) rows.push_back(row_of(snapshot, evaluator->score(final_, options_.on_progress)));
+    if (evaluator) all.push_back(evaluation_of(snapshot, evaluator->score(final_, options_.on_progress)));
   }
-  return rows;
+  return all;
 }
 
-Row Learner::row_of(const Snapshot& snapshot, const Score& score) const {
+EvaluatedLoss Learner::evaluation_of(const Snapshot& snapshot, const Score& score) const {
   const Plan& plan = experiment_.plan;
-  const auto each = static_cast<double>(mini_batches_a_step(plan));
-  Row row;
-  row.set("strategy", experiment_.strategy);
-  row.set("ranks", static_cast<std::int64_t>(plan.endpoints.size()));
-  row.set("step", snapshot.mini_batches);
-  row.set("mini_batches_a_step", mini_batches_a_step(plan));
-  row.set("samples", static_cast<double>(snapshot.mini_batches) * plan.samples_a_step / each);
-  row.set("seconds", snapshot.seconds);
-  row.set("loss", score.loss);
-  if (!std::isnan(score.accuracy)) row.set("accuracy", score.accuracy);
-  if (score.low_energy_loss) row.set("loss_low_energy", *score.low_energy_loss);
-  return row;
+  EvaluatedLoss one;
+  one.strategy = experiment_.strategy;
+  one.ranks = static_cast<int>(plan.endpoints.size());
+  one.step = snapshot.mini_batches;
+  one.mini_batches_a_step = mini_batches_a_step(plan);
+  one.samples = static_cast<double>(snapshot.mini_batches) * plan.samples_a_step /
+                static_cast<double>(one.mini_batches_a_step);
+  one.seconds = snapshot.seconds;
+  one.loss = score.loss;
+  if (!std::isnan(score.accuracy)) one.accuracy = score.accuracy;
+  one.loss_low_energy = score.low_energy_loss;
+  return one;
 }
 
 namespace {
@@ -140,7 +140,7 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
                    .batch = validation.variants[index].batch,
                    .data = learning_data(experiment),
                    .on_progress = [&run] { run.state.heartbeat.fetch_add(1); },
-                   .compresses = validation.compresses[index],
+                   .compresses = validation.plan(index).compresses,
                    .transport = &run.transport});
   const auto device = learner.device();
   RankCollectives collectives(
@@ -159,13 +159,13 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
                  .on_step_end = [&learner](double seconds) { learner.step_ended(seconds); }};
   if (world.make_collective_backend) real.collective_backend = world.make_collective_backend(experiment.plan);
   run_program(real, ++world.last_run);
-  std::vector<Row> rows;
-  if (learner.holds_evaluated_parameters()) rows = learner.evaluate();
+  std::vector<EvaluatedLoss> evaluations;
+  if (learner.holds_evaluated_parameters()) evaluations = learner.evaluate();
   if (rank == RankId(0)) {
-    for (Row& row : rows) {
-      row.set("seed", seed);
-      append_line(run.folder / "learning.jsonl",
-                  to_json_line({validation.scenario.name, {}}, with_first("point", point.name, row)));
+    for (EvaluatedLoss& one : evaluations) {
+      one.point = point.name;
+      one.seed = seed;
+      append_line(run.folder / "learning.jsonl", to_json_line({validation.scenario.name, {}}, to_row(one)));
     }
     if (seed == 1)
       save_checkpoint(run.folder / fmt::format("point-{}.parameters", validation.points[index] + 1),
@@ -199,22 +199,11 @@ std::string unsupported_learning(const Experiment& experiment) {
   return unfit_inputs(experiment);
 }
 
-std::vector<Assignment> moved_seeds(const Experiment& experiment, std::int64_t by) {
-  if (by == 0) return {};
-  const LearningOptions& learning = *experiment.learning;
-  const auto moved = [by](const char* key, std::uint64_t seed) {
-    return parse_assignment(fmt::format("{}={}", key, seed + static_cast<std::uint64_t>(by)));
-  };
-  std::vector<Assignment> values{moved("simulation.seed", experiment.seed),
-                                 moved("learning.seed", learning.seed)};
-  if (is_generated(learning.data.kind)) values.push_back(moved("learning.data.seed", learning.data.seed));
-  return values;
-}
-
-std::vector<Assignment> learning_settings(const Experiment& timed, std::int64_t seed) {
-  std::vector<Assignment> settings = moved_seeds(timed, seed - 1);
-  settings.push_back(parse_assignment(fmt::format("simulation.steps={}", learning_steps(timed))));
-  return settings;
+Overrides learning_overrides(const Experiment& timed, std::int64_t seed) {
+  Overrides of_training;
+  of_training.steps = static_cast<int>(learning_steps(timed));
+  of_training.more_seed = static_cast<std::uint64_t>(seed - 1);
+  return of_training;
 }
 
 void learn_all(const LearningWorld& world, const Validation& validation, Library& library) {
@@ -223,7 +212,7 @@ void learn_all(const LearningWorld& world, const Validation& validation, Library
     if (!timed.learning) continue;
     for (std::int64_t seed = 1; seed <= timed.learning->seeds; ++seed) {
       const Experiment experiment =
-          measured_experiment(validation, i, world.run.folder, learning_settings(timed, seed), library);
+          measured_experiment(validation, i, world.run.folder, learning_overrides(timed, seed), library);
       learn(world, validation, i, experiment, seed);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "data/train_and_test.hpp"
 #include "report/results/results.hpp"
+#include "runtime/learning/evaluated_loss.hpp"
 #include "runtime/learning/learning_shard.hpp"
 #include "runtime/p2p/device_payloads.hpp"
 #include "runtime/p2p/point_to_point.hpp"
@@ -21,10 +22,8 @@ std::int64_t mini_batches_a_step(const Plan& plan);
 /// Steps of the program that an experiment with `learning` takes.
 std::int64_t learning_steps(const Experiment& experiment);
 
-/// Settings that move all seeds of a scenario. @param by  0 for the first seed
-std::vector<Assignment> moved_seeds(const Experiment& experiment, std::int64_t by);
-/// Settings with which a timed experiment takes the seeds and the steps of a training. @param seed  from 1
-std::vector<Assignment> learning_settings(const Experiment& timed, std::int64_t seed);
+/// With these a timed experiment has the seeds and the steps of a training. @param seed  from 1
+Overrides learning_overrides(const Experiment& timed, std::int64_t seed);
 
 /// Training of one rank of an experiment with `learning`: its shard of the network, its data, and snapshots
 /// of its parameters.
@@ -53,9 +52,9 @@ class Learner {
   /// True if this rank holds parameters of the replica that is evaluated (the first one); it then calls
   /// `evaluate`.
   bool holds_evaluated_parameters() const;
-  /// On rank 0, a row for each snapshot with the loss and accuracy of its parameters on test data. Collective
+  /// On rank 0, the loss and accuracy of the parameters of each snapshot on test data. Collective
   /// over the ranks that hold evaluated parameters.
-  std::vector<Row> evaluate();
+  std::vector<EvaluatedLoss> evaluate();
   /// After `evaluate`, on rank 0: the parameters at the end.
   const Parameters& final_parameters() const { return final_; }
 
@@ -68,7 +67,7 @@ class Learner {
 
   DeviceLearning learning();
   void take_snapshot(double seconds);
-  Row row_of(const Snapshot& snapshot, const Score& score) const;
+  EvaluatedLoss evaluation_of(const Snapshot& snapshot, const Score& score) const;
 
   const Experiment& experiment_;
   Options options_;

@@ -103,7 +103,7 @@ void PointRuns::run_all(int forecast) {
     for (std::size_t i = 0; i < points_.size(); ++i)
       points_[i]->collectives = collectives_of(i, points_[i]->experiment.plan);
     runs_.clear();
-    rows_.clear();
+    samples_.clear();
     if (run_.transport.is_rank_0()) earlier_ = read_file(run_.folder / "samples.jsonl");
   }
   forecast_ = forecast;
@@ -125,11 +125,11 @@ void PointRuns::run_round(const std::vector<std::size_t>& points, int number) {
     if (latency != nullptr) latency->wait();
     if (speed != nullptr) probes.push_back(speed->probe() / speed->reference_seconds());
     const Measured measured = run_once(point, number);
-    const Row row = gather(point, number, measured);
-    if (run_.transport.is_rank_0()) rows_.push_back(row);
-    runs_.push_back({point, is_disturbed(row, measured), 0});
+    const RunSample sample = gather(point, number, measured);
+    if (run_.transport.is_rank_0()) samples_.push_back(sample);
+    runs_.push_back({point, is_disturbed(sample, measured), 0});
     write(false);
-    if (speed != nullptr && run_.transport.is_rank_0()) rows_.back().set("probe_slowness", probes.back());
+    if (speed != nullptr && run_.transport.is_rank_0()) samples_.back().probe_slowness = probes.back();
     if (number == 1 && resources_.between_runs)
       resources_.between_runs(static_cast<double>(runs_.size()) / static_cast<double>(points.size()));
   }
@@ -138,7 +138,7 @@ void PointRuns::run_round(const std::vector<std::size_t>& points, int number) {
   for (std::size_t i = first; i < runs_.size(); ++i) {
     if (!options_.accept_disturbed && options_.forecasts == 1)
       runs_[i].speed_deviation = std::abs(slowness - 1);
-    if (run_.transport.is_rank_0()) rows_[i].set("round_slowness", slowness);
+    if (run_.transport.is_rank_0()) samples_[i].round_slowness = slowness;
   }
 }
 
@@ -182,7 +182,7 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
   DeviceLearning learning;
   learning.summed = experiment.plan.summed_gradients;
   learning.place = rank.value;
-  learning.compresses = validation_.compresses[index];
+  learning.compresses = validation_.plan(index).compresses;
   learning.owned = reduce_scattered_slices(experiment.plan, rank, ParameterLayout(network));
   return replica_device(network, std::move(learning));
 }
@@ -232,8 +232,8 @@ PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
   return measured;
 }
 
-/// The row of samples.jsonl, on rank 0; empty on the other ranks.
-Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) const {
+/// The line of samples.jsonl, on rank 0; empty on the other ranks.
+RunSample PointRuns::gather(std::size_t index, int repeat, const Measured& measured) const {
   const Plan& plan = points_[index]->experiment.plan;
   const RealRun& run = measured.run;
   const double used = run.work_time.cpu + resources_.loads.off_core * run.loaded_bytes;
@@ -241,31 +241,28 @@ Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) c
   const auto ends = gather_on_rank_0(run_.transport, run.step_ends);
   const auto quality = gather_on_rank_0(run_.transport, {waited, measured.stolen_share});
   const auto compute = gather_on_rank_0(run_.transport, run.compute_seconds);
-  Row row;
-  if (!run_.transport.is_rank_0()) return row;
-  if (options_.forecasts > 1) row.set("forecast", std::int64_t{forecast_});
-  row.set("point", validation_.point(index).name);
-  row.set("repeat", std::int64_t{repeat});
-  row.set("step_seconds", plan.asynchronous ? independent_step_seconds(plan, ends)
-                                            : synchronous_step_seconds(ends, step_statistic(options_)));
-  double most_waited = 0, most_stolen = 0;
+  RunSample sample;
+  if (!run_.transport.is_rank_0()) return sample;
+  if (options_.forecasts > 1) sample.forecast = forecast_;
+  sample.point = validation_.point(index).name;
+  sample.repeat = repeat;
+  sample.step_seconds = plan.asynchronous ? independent_step_seconds(plan, ends)
+                                          : synchronous_step_seconds(ends, step_statistic(options_));
   for (const std::vector<double>& rank : quality) {
-    most_waited = std::max(most_waited, rank[0]);
-    most_stolen = std::max(most_stolen, rank[1]);
+    sample.disturbance = std::max(sample.disturbance, rank[0]);
+    sample.stolen = std::max(sample.stolen, rank[1]);
   }
-  row.set("compute_seconds", mean_compute_seconds(compute, plan.workers));
-  row.set("disturbance", most_waited);
-  row.set("stolen", most_stolen);
-  row.set("waiting_seconds", waiting_seconds(compute, plan.workers));
-  if (run_.transport.core_latency() != nullptr) row.set("round_trip_seconds", measured.round_trip);
-  return row;
+  sample.compute_seconds = mean_compute_seconds(compute, plan.workers);
+  sample.waiting_seconds = waiting_seconds(compute, plan.workers);
+  if (run_.transport.core_latency() != nullptr) sample.round_trip_seconds = measured.round_trip;
+  return sample;
 }
 
 /// True if any rank was disturbed, or if the host moved the latency; the same on all ranks.
-bool PointRuns::is_disturbed(const Row& row, const Measured& measured) const {
+bool PointRuns::is_disturbed(const RunSample& sample, const Measured& measured) const {
   bool disturbed = false;
   if (run_.transport.is_rank_0() && !options_.accept_disturbed)
-    disturbed = *row.number("disturbance") > kMaxDisturbance || *row.number("stolen") > kMaxStolenShare;
+    disturbed = sample.disturbance > kMaxDisturbance || sample.stolen > kMaxStolenShare;
   const CoreToCoreLatency* const latency = run_.transport.core_latency();
   const bool moved =
       latency != nullptr && !latency->is_at_baseline(measured.round_trip) && !options_.accept_disturbed;
@@ -275,16 +272,16 @@ bool PointRuns::is_disturbed(const Row& row, const Measured& measured) const {
 /// Adds the last run to the file, marked as kept if it was not disturbed. At the end, writes all runs again,
 /// with those marked that select_runs chooses.
 void PointRuns::write(bool at_the_end) const {
-  if (!run_.transport.is_rank_0() || rows_.empty()) return;
+  if (!run_.transport.is_rank_0() || samples_.empty()) return;
   const auto file = run_.folder / "samples.jsonl";
-  const auto line = [&](Row row, bool kept) {
-    row.set("kept", kept);
-    return to_json_line({validation_.scenario.name, {}}, row);
+  const auto line = [&](RunSample sample, bool kept) {
+    sample.kept = kept;
+    return to_json_line({validation_.scenario.name, {}}, to_row(sample));
   };
-  if (!at_the_end) return append_line(file, line(rows_.back(), !runs_.back().disturbed));
+  if (!at_the_end) return append_line(file, line(samples_.back(), !runs_.back().disturbed));
   const std::vector<bool> kept = select_runs(runs_, options_.repeats);
   std::string text = earlier_;
-  for (std::size_t i = 0; i < rows_.size(); ++i) text += line(rows_[i], kept[i]) + "\n";
+  for (std::size_t i = 0; i < samples_.size(); ++i) text += line(samples_[i], kept[i]) + "\n";
   write_atomically(file, text);
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/runs/real_worker.hpp"
+#include "runtime/runs/run_sample.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "runtime/transport/progress_thread.hpp"
 
@@ -111,8 +112,8 @@ class PointRuns {
   Network& network_of(const NetworkVariant& variant, const Experiment& experiment);
   void run_round(const std::vector<std::size_t>& points, int number);
   Measured run_once(std::size_t index, int repeat);
-  Row gather(std::size_t index, int repeat, const Measured& measured) const;
-  bool is_disturbed(const Row& row, const Measured& measured) const;
+  RunSample gather(std::size_t index, int repeat, const Measured& measured) const;
+  bool is_disturbed(const RunSample& sample, const Measured& measured) const;
   void write(bool at_the_end) const;
 
   const RankContext& run_;
@@ -128,8 +129,8 @@ class PointRuns {
   std::unique_ptr<InputLoader> input_;  ///< null: no point reads input
   int last_run_ = 0;
   std::vector<RunQuality> runs_;
-  std::vector<Row> rows_;  ///< one for each of `runs_`, on rank 0 only
-  std::string earlier_;    ///< samples.jsonl before `runs_`, on rank 0 only
+  std::vector<RunSample> samples_;  ///< one for each of `runs_`, on rank 0 only
+  std::string earlier_;             ///< samples.jsonl before `runs_`, on rank 0 only
   int forecast_ = 1;
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/ranks/cluster.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/scenario.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 
@@ -50,30 +51,32 @@ struct NetworkVariant {
 /// The points of a scenario that are run for real. All lists have one entry for each point.
 struct Validation {
   Scenario scenario;
-  std::vector<std::size_t> points;  ///< indices in scenario.points
-  std::vector<NetworkVariant> variants;
+  int ranks = 1;
+  std::vector<std::size_t> points = {};  ///< indices in scenario.points
+  /// The experiments before anything is measured: their plans are those of the real runs, but no time and no
+  /// link in them is.
+  std::vector<Experiment> unmeasured = {};
+  std::vector<NetworkVariant> variants = {};
   /// Spatial or tensor partition of the network, as text for file names. The rank's shard then has a trace of
   /// its own. Empty: no partition.
-  std::vector<std::string> partitions;
-  std::vector<bool> compresses;  ///< gradients are compressed
-  std::vector<bool> loads;       ///< for each of `points`: workers read their input from storage
+  std::vector<std::string> partitions = {};
 
   const Point& point(std::size_t index) const { return scenario.points[points[index]]; }
+  const Plan& plan(std::size_t index) const { return unmeasured[index].plan; }
+  const Strategy& strategy(std::size_t index) const { return *find_strategy(unmeasured[index].strategy); }
 };
 
 /// Reads the scenario. Points without `workers` get all ranks that their servers leave.
+/// @param platform  one of these ranks, whose figures do not matter
 /// @throws InputError for points that cannot be run for real
-Validation read_validation(const ValidationOptions& options, int ranks);
+Validation read_validation(const ValidationOptions& options, int ranks, const YamlNode& platform);
 
-/// True if the gradients of a point are compressed.
-bool compresses_gradients(const Scenario& scenario, const Point& point);
+/// True if any point's plan has what `what` says, such as &Plan::compresses.
+bool any_plan(const Validation& validation, bool Plan::*what);
 
-/// The text of the key `strategy.KEY` of point number `index`; empty: the point does not set it.
-std::string strategy_value(const Validation& validation, std::size_t index, const std::string& key);
-
-/// Samples of one pass of a worker: a step's, or those of one of its micro-batches.
-/// @throws InputError if the point has no batch_per_worker, or if it is not a multiple of the micro-batches
-std::int64_t samples_of_pass(const Scenario& scenario, const Point& point);
+/// The experiment of a point before anything is measured. @param last  of the run, such as its length
+Experiment unmeasured_experiment(const Validation& validation, std::size_t index, const YamlNode& platform,
+                                 Overrides last, Library& library);
 
 // Files of what was measured, in the output folder of a validation.
 std::filesystem::path trace_file(const std::filesystem::path& folder, const NetworkVariant& variant);
@@ -94,14 +97,9 @@ std::filesystem::path host_platform_file(const std::filesystem::path& folder);
 bool measured_before(const ValidationOptions& options, const std::filesystem::path& file);
 
 /// The experiment of point number `index`, with the traces and the platform that were measured in `folder`.
-/// @param more  further settings
+/// @param more  of the run: what else was measured, and its length
 Experiment measured_experiment(const Validation& validation, std::size_t index,
-                               const std::filesystem::path& folder, const std::vector<Assignment>& more,
-                               Library& library);
-
-/// The division of the network among the ranks of a point; only for a point with a partition.
-ModelPartition partition_of_point(const Validation& validation, std::size_t index, const Model& model,
-                                  int ranks);
+                               const std::filesystem::path& folder, Overrides more, Library& library);
 
 /// Why a plan cannot be run for real; empty if it can.
 /// @param any_partition  ranks need no kernels for parts of a network: they sleep for the layer times, or

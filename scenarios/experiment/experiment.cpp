@@ -164,7 +164,8 @@ void scale_times(YamlNode& document) {
   }
 }
 
-int read_workers(const YamlMap& map, const Platform& platform) {
+int read_workers(const YamlMap& map, const Platform& platform, const Overrides& overrides) {
+  if (overrides.ranks) return workers_of_ranks(map, *overrides.ranks);
   const YamlValue value = map.at("workers", "an integer >= 1");
   const int workers = static_cast<int>(value.integer(1, 10'000'000));
   if (workers > platform.devices()) {
@@ -182,15 +183,16 @@ void read_data(const YamlValue& value, const Platform& platform, Setting& settin
   setting.sample_size = map.at("sample_size", "bytes of one sample as stored").bytes(1);
   if (const auto ahead = map.maybe("prefetch")) setting.prefetch = static_cast<int>(ahead->integer(0, 1000));
   if (const auto factor = map.maybe("compute_slowdown")) setting.load_slowdown = factor->number(1, 100);
+  setting.load_slowdown = setting.measured.load_slowdown.value_or(setting.load_slowdown);
   if (setting.prefetch == 0) setting.load_slowdown = 1;  // no compute runs beside a load that is waited for
 }
 
 /// Accepts `true` and `false` too, because programs that write YAML turn `off` into `false`.
 Folding read_folding(const YamlValue& value) {
   static const std::vector<std::string> words{"automatic", "on", "off", "true", "false"};
-  constexpr std::array meanings{Folding::automatic, Folding::always, Folding::never, Folding::always,
+  constexpr std::array kMeanings{Folding::automatic, Folding::always, Folding::never, Folding::always,
                                 Folding::never};
-  return meanings.at(value.one_of(words));
+  return kMeanings.at(value.one_of(words));
 }
 
 void read_simulation(const YamlValue& value, Experiment& experiment) {
@@ -219,11 +221,13 @@ void read_epoch(const YamlValue& value, Experiment& experiment) {
   if (const auto epochs = keys.maybe("epochs")) experiment.epochs = epochs->number(1e-6);
 }
 
-std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment) {
+std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment,
+                                const Overrides& overrides) {
   PlacementRule rule = PlacementRule::packed;
   if (const auto named = map.maybe("placement"))
     rule = static_cast<PlacementRule>(named->one_of(placement_names()));
-  return place_workers(experiment.platform, read_workers(map, experiment.platform), rule, experiment.seed);
+  return place_workers(experiment.platform, read_workers(map, experiment.platform, overrides), rule,
+                       experiment.seed);
 }
 
 /// Messages that choose their routes are simulated one by one, by the solver that knows the load of the
@@ -247,12 +251,14 @@ void read_links(const YamlMap& map, Experiment& experiment) {
     read_background(*background, experiment.platform, experiment.bandwidths);
 }
 
-Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library) {
+Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library, const Overrides& overrides) {
   const YamlValue trace = map.at("trace", "names in models/traces/, or derived");
   const YamlValue options = map.at("strategy", "a mapping with kind");
   const std::size_t kind =
       map_with_kind(options, strategy_names()).at("kind", "a strategy").one_of(strategy_names());
-  Setting setting{experiment.model, experiment.device, experiment.platform, read_placement(map, experiment)};
+  Setting setting{experiment.model, experiment.device, experiment.platform,
+                  read_placement(map, experiment, overrides)};
+  setting.measured = overrides.measured;
   setting.steps = experiment.steps;
   setting.epoch_samples = experiment.epoch_samples;
   const auto passes = map.maybe("passes");
@@ -268,6 +274,8 @@ Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library) {
   setting.global_batch = map.maybe("global_batch");
   if (setting.batch_per_worker && setting.global_batch)
     setting.global_batch->refuse("give either batch_per_worker or global_batch");
+  if (overrides.trace && !setting.batch_per_worker && !setting.global_batch)
+    map.value().refuse("this command needs batch_per_worker, the samples of one step of a worker");
   if (const auto data = map.maybe("data")) read_data(*data, experiment.platform, setting);
   setting.memory = read_memory(map.maybe("memory"), experiment.device.choice());
   experiment.strategy = strategies()[kind].kind;
@@ -313,13 +321,17 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
   return document;
 }
 
-Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
+Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library,
+                            const Overrides& overrides) {
+  for (Assignment& value : file_values(overrides)) values.push_back(std::move(value));
   apply(document, std::move(values), library);
   std::vector<std::string> of_stack = apply_software_stack(document, library);
   scale_times(document);
   const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;
-  experiment.model = read_network(map.at("model", "a name in models/"), library);
+  const YamlValue model = map.at("model", "a name in models/");
+  experiment.model = read_network(model, library);
+  if (is_name(model)) experiment.model_name = model.node();
   read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
   const bool usual = document.find("kernels") == nullptr;
   apply_usual_kernels(document, experiment.model, experiment.device);
@@ -333,12 +345,16 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   const auto noise = map.maybe("noise");
   if (noise) experiment.noise = read_noise(*noise);
   if (!noise && !experiment.device.is_processor()) experiment.noise.device_spread = kUsualDeviceSpread;
+  experiment.noise.jitter = overrides.jitter.value_or(experiment.noise.jitter);
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
+  experiment.seed += overrides.more_seed;
+  experiment.steps = overrides.steps.value_or(experiment.steps);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
-  experiment.plan = read_plan(map, experiment, library);
+  experiment.plan = read_plan(map, experiment, library, overrides);
   limit_network(document, "strategy.connection_rate", nodes_in_use(experiment) - 1, experiment.platform);
   if (const auto factors = map.maybe("factors")) multiply_slowdown(*factors, experiment.plan);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
+  if (experiment.learning) apply_training(overrides, *experiment.learning);
   note_ineffective_options(map, experiment);
   std::erase_if(experiment.plan.ineffective_keys, [&](const IneffectiveKey& one) {
     return std::ranges::find(of_stack, one.key) != of_stack.end();

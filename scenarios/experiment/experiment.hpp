@@ -8,6 +8,7 @@
 #include "core/yaml.hpp"
 #include "platforms/platform.hpp"
 #include "platforms/topology.hpp"
+#include "scenarios/experiment/overrides.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/read_campaign.hpp"
 #include "scenarios/reader/read_learning.hpp"
@@ -27,6 +28,7 @@ std::vector<int> place_workers(const Platform& platform, int workers, PlacementR
 /// One run, ready to be simulated: a point of a scenario with all its files read. Plain data.
 struct Experiment {
   Model model;
+  YamlNode model_name;  ///< the scenario's name of the model, or its file; nothing: the scenario holds it
   Device device;
   Platform platform;
   LinkBandwidths bandwidths;  ///< after background traffic
@@ -51,7 +53,8 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 /// Reads document_with(document, values), with the values of its software stack. docs/reference/scenarios.md
 /// lists the keys.
 /// @throws InputError
-Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library);
+Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library,
+                            const Overrides& overrides = {});
 
 /// Nodes whose devices or hosts take part.
 int nodes_in_use(const Experiment& experiment);

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "scenarios/experiment/experiment.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
@@ -15,16 +16,14 @@ using Changes = std::vector<Assignment>;  ///< keys that are changed together
 /// `key` with the halves of `batch`, the largest first.
 std::vector<Changes> smaller_batches(const std::string& key, std::int64_t batch) {
   std::vector<Changes> all;
-  for (batch /= 2; batch >= 1; batch /= 2)
-    all.push_back(parse_assignments({fmt::format("{}={}", key, batch)}));
+  for (batch /= 2; batch >= 1; batch /= 2) all.push_back({assignment(key, batch)});
   return all;
 }
 
 /// `key` with 2, 4, ... up to 64.
 std::vector<Changes> powers_of_two(const std::string& key) {
   std::vector<Changes> all;
-  for (int value = 2; value <= 64; value *= 2)
-    all.push_back(parse_assignments({fmt::format("{}={}", key, value)}));
+  for (int value = 2; value <= 64; value *= 2) all.push_back({assignment(key, value)});
   return all;
 }
 
@@ -38,19 +37,19 @@ std::vector<std::vector<Changes>> candidates(const YamlNode& document, const std
   std::vector<std::vector<Changes>> all{
       global ? smaller_batches("global_batch", std::llround(plan.samples_a_step))
              : smaller_batches("batch_per_worker", plan.batch_per_worker),
-      {parse_assignments({"strategy.recompute=true"})},
+      {{assignment("strategy.recompute", true)}},
       powers_of_two("strategy.accumulation"),
       powers_of_two("strategy.micro_batches"),
-      {parse_assignments({"strategy.precision=mixed"})},
-      {parse_assignments({"strategy.zero=1"}), parse_assignments({"strategy.zero=2"})},
+      {{assignment("strategy.precision", "mixed")}},
+      {{assignment("strategy.zero", 1)}, {assignment("strategy.zero", 2)}},
       powers_of_two("strategy.split"),
       powers_of_two("strategy.ways"),
       powers_of_two("strategy.tensor"),
       powers_of_two("strategy.stages")};
-  if (experiment.strategy == "synchronous") {
+  if (experiment.strategy == kPlainReplicas) {
     all.emplace_back();
-    for (const char* stage : {"1", "2", "3"})
-      all.back().push_back(parse_assignments({"strategy.kind=zero", std::string("strategy.stage=") + stage}));
+    for (const int stage : {1, 2, 3})
+      all.back().push_back({assignment("strategy.kind", "zero"), assignment("strategy.stage", stage)});
   }
   return all;
 }

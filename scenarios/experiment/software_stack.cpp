@@ -75,7 +75,7 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   const YamlNode* kind = find_path(document, "strategy.kind");
   if (!stack || kind == nullptr) return {};
   const bool mesh = find_path(document, "strategy.mesh") != nullptr;  // whose `shard` is the stack's value
-  if (stack->kind && kind->text == "synchronous" && !mesh) assign(document, {"strategy.kind", *stack->kind});
+  if (stack->kind && kind->text == kPlainReplicas && !mesh) assign(document, {"strategy.kind", *stack->kind});
   const Strategy* strategy = find_strategy(find_path(document, "strategy.kind")->text);
   if (strategy == nullptr) return {};                // which the reader refuses
   const Strategy replicas = synchronous_strategy();  // the keys of a mesh would make it one

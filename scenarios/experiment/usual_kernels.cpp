@@ -66,7 +66,7 @@ void apply_usual_kernels(YamlNode& document, const Model& model, const Device& d
   const bool mixed = is_transformer(model);
   if (mixed ? precision == "f32" || !takes_precision(document) : precision != "tf32") return;
   assign(document, {"kernels", parse_yaml(kernels_text(model, device, precision), "default kernels")});
-  if (mixed) assign(document, parse_assignment("strategy.precision=mixed"));
+  if (mixed) assign(document, assignment("strategy.precision", "mixed"));
 }
 
 }  // namespace stepcast

@@ -8,6 +8,7 @@
 
 #include "core/text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 
@@ -133,9 +134,9 @@ void read_link_faults(const YamlValue& value, const Plan& plan, const Platform& 
 }  // namespace
 
 FailureResponse default_response(const Plan& plan, const std::string& strategy) {
-  static const std::vector<std::string> blocks{"model_averaging", "bmuf", "diloco"};
-  const bool block = std::find(blocks.begin(), blocks.end(), strategy) != blocks.end();
-  return plan.asynchronous || block ? FailureResponse::shrink : FailureResponse::restart;
+  const Strategy* known = find_strategy(strategy);
+  const bool continues = plan.asynchronous || (known != nullptr && known->continues_without_failed);
+  return continues ? FailureResponse::shrink : FailureResponse::restart;
 }
 
 int cut_off_nodes(const Plan& plan, const Platform& platform) {

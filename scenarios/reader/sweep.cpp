@@ -107,6 +107,39 @@ Assignment parse_assignment(const std::string& text) {
   return assignment;
 }
 
+Assignment removal(std::string path) {
+  static const auto by_program = std::make_shared<const std::string>("set by stepcast");
+  Assignment made{std::move(path), {}};
+  made.value.place.file = by_program;
+  return made;
+}
+
+Assignment assignment(std::string path, std::string value) {
+  Assignment made = removal(std::move(path));
+  made.value.kind = YamlNode::Kind::scalar;
+  made.value.text = std::move(value);
+  return made;
+}
+
+Assignment assignment(std::string path, const std::vector<Assignment>& entries) {
+  Assignment made = removal(std::move(path));
+  made.value.kind = YamlNode::Kind::mapping;
+  for (const Assignment& entry : entries) assign(made.value, entry);
+  return made;
+}
+
+Assignment assignment(std::string path, std::int64_t value) {
+  return assignment(std::move(path), std::to_string(value));
+}
+
+Assignment assignment(std::string path, bool value) {
+  return assignment(std::move(path), std::string(value ? "true" : "false"));
+}
+
+Assignment assignment(std::string path, const char* value) {
+  return assignment(std::move(path), std::string(value));
+}
+
 std::vector<Assignment> parse_assignments(const std::vector<std::string>& texts) {
   std::vector<Assignment> all;
   for (const std::string& text : texts) all.push_back(parse_assignment(text));

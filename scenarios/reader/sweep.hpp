@@ -20,6 +20,19 @@ struct Assignment {
 Assignment parse_assignment(const std::string& text);
 std::vector<Assignment> parse_assignments(const std::vector<std::string>& texts);
 
+/// An assignment that the program itself makes.
+Assignment assignment(std::string path, std::string value);
+Assignment assignment(std::string path, std::int64_t value);
+Assignment assignment(std::string path, bool value);
+Assignment assignment(std::string path, const char* value);
+inline Assignment assignment(std::string path, int value) {
+  return assignment(std::move(path), std::int64_t{value});
+}
+/// One of a mapping with these values.
+Assignment assignment(std::string path, const std::vector<Assignment>& entries);
+/// One that removes a key.
+Assignment removal(std::string path);
+
 /// Sets the value at the path and creates missing mappings on the way. A null value removes the key. Unknown
 /// keys are reported later, when the scenario is read. @throws InputError for an invalid path, or if a key to
 /// remove does not exist

@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "core/expects.hpp"
+
 namespace stepcast {
 
 CollectiveQueue::CollectiveQueue(SimNetwork& network, Options options)
@@ -11,6 +13,7 @@ CollectiveQueue::CollectiveQueue(SimNetwork& network, Options options)
 
 void CollectiveQueue::join(std::size_t call, int members, CollectiveId collective, Bytes buffer,
                            std::shared_ptr<SimOperation> operation, WorkClock& clock) {
+  expects(call >= first_, "a call that has not ended");
   while (call >= first_ + collectives_.size())
     collectives_.push_back({collective, buffer, 0, false, false, false, {}});
   Collective& joined = collectives_[call - first_];

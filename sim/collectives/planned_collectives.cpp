@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/expects.hpp"
 #include "sim/patterns/point_to_point_schedules.hpp"
 #include "strategies/plan/plan.hpp"
 
@@ -107,7 +108,10 @@ void PlannedCollectives::add_channels() {
 }
 
 PatternId PlannedCollectives::pattern(CollectiveId collective, int group) const {
+  expects(collective.index() < collectives_.size(), "a collective of the plan");
   const auto& patterns = collectives_[collective.index()];
+  expects(patterns.empty() || static_cast<std::size_t>(group) < patterns.size(),
+          "a group of its communicator");
   return patterns.empty() ? PatternId() : patterns[static_cast<std::size_t>(group)];
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "core/expects.hpp"
+
 namespace stepcast {
 
 Engine::Engine(FlowLinks links) : links_(std::move(links)) {}
@@ -27,6 +29,7 @@ void Engine::add_slots() {
 }
 
 void Engine::start_flow(FlowRoute route, Bytes size, Callback done) {
+  expects(size.value >= 0, "a size that is not negative");
   ++flows_;
   if (SimGridFlows::ends_at_once(route, size)) return at(now_, std::move(done));
   const bool caught_up = simgrid_ && simgrid_->clock() >= now_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/expects.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -49,6 +51,7 @@ void BottleneckSharing::start_flow(const std::vector<int>& links, Bytes size, En
 
 std::uint32_t BottleneckSharing::prepare_flow(std::span<const int> links, Bytes size,
                                               Engine::Callback&& done) {
+  expects(!links.empty() && size.value >= 0, "a route, and a size that is not negative");
   const std::uint32_t number = free_flow();
   Flow& flow = pool_[number];
   flow.done = std::move(done);

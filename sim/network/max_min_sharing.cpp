@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/expects.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -17,6 +19,7 @@ MaxMinSharing::MaxMinSharing(Engine& engine, int links, std::function<BytesPerSe
     : engine_(engine), bandwidth_(std::move(bandwidth)), link_indices_(static_cast<std::size_t>(links)) {}
 
 MaxMinSharing::Index MaxMinSharing::link_of(int link) {
+  expects(link >= 0, "a link of the platform");
   Index& number = link_indices_[static_cast<std::size_t>(link)];
   if (number == 0) {
     links_.emplace_back();
@@ -67,6 +70,7 @@ void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, Engine::C
 }
 
 void MaxMinSharing::call_kept(std::uint64_t number) {
+  expects(number < kept_.size() && kept_[number], "a call that was kept and not made yet");
   Engine::Callback callback = std::move(kept_[number]);
   free_kept_.push_back(number);
   callback();

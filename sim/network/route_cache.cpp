@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "core/expects.hpp"
+
 namespace stepcast {
 
 SinglePortNodes::SinglePortNodes(const Platform& platform, const LinkBandwidths& bandwidths,
@@ -59,6 +61,7 @@ constexpr std::size_t kInitialSize = 8;
 }  // namespace
 
 RouteCache::Route RouteCache::between(int from, int to) {
+  expects(from >= 0 && to >= 0, "endpoints of the platform");
   Table& table = table_of(from, to);
   const std::int32_t partner = std::max(from, to);
   if (table.entries.empty()) table.grow();

@@ -357,7 +357,6 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   const Synchronous options = synchronous_options(map, setting, training);
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), options.micro_batches);
   const std::int64_t micro_batch = batch / options.micro_batches;
-
   auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
   workload.buckets = read_gradient_buckets(map, setting, training.element(), workload);
   workload.input = static_cast<double>(micro_batch) * setting.sample_size;
@@ -368,7 +367,6 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   memory.bucket_copies = setting.memory.bucket_copies && setting.workers() > 1;
   if (options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
   read_host_swap(map, setting, training, memory, workload);
-
   Plan plan = synchronous_plan(setting.platform, setting.devices, std::move(workload), options,
                                read_communication(map));
   if (map.has("compression")) {
@@ -378,7 +376,8 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   }
   finish_plan(setting, training,
               {std::move(source), batch, static_cast<double>(batch) * setting.workers(),
-               training_memory(setting.model, memory), no_arithmetic(setting.model, training, options)},
+               training_memory(setting.model, memory), no_arithmetic(setting.model, training, options),
+               options.micro_batches, options.compression.kind != Compression::none},
               plan);
   if (!options.compression.flag.empty()) plan.flags.push_back(options.compression.flag);
   note_ineffective_options(map, options, setting.model, plan);
@@ -394,7 +393,8 @@ Strategy synchronous_strategy() {
           read_synchronous,
           synchronous_keys(),
           "{kind: synchronous}",
-          "small-cnn"};
+          "small-cnn",
+          {"ddp", "data_parallel"}};
 }
 
 }  // namespace stepcast

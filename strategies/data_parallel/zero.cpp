@@ -219,7 +219,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
     add_gathered(plan.workloads.front().buckets, training.element().value, needed);
   finish_plan(setting, training,
               {std::move(source), batch, static_cast<double>(batch) * setting.workers(), needed,
-               no_arithmetic(setting.model, training, run.options)},
+               no_arithmetic(setting.model, training, run.options), run.options.micro_batches},
               plan);
   note_ineffective_options(map, run.options, plan);
   plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,
@@ -244,7 +244,8 @@ Strategy zero_strategy() {
       read_zero,
       zero_keys(),
       "{kind: zero, stage: 2}",
-      "small-cnn"};
+      "small-cnn",
+      {"fsdp"}};
 }
 
 }  // namespace stepcast

@@ -10,6 +10,8 @@
 namespace stepcast {
 namespace {
 
+constexpr const char *kAverage = "average", *kFilter = "filter";
+
 const Keys& validation_keys() {
   static const Keys keys{
       {"samples", "number", ">= 1", "required", "samples of the validation set; the workers share them"},
@@ -187,13 +189,16 @@ Plan read_blocks(const YamlMap& map, const Setting& setting, const std::optional
   workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), bucket);
   workload.input = setup.batch * setting.sample_size;
   setup.array_seconds = array_work(workload, 1);
-  if (const auto rate = map.maybe("filter_bandwidth"))
+  if (const auto rate = map.maybe("filter_bandwidth")) {
     setup.array_seconds = setup.parameters / rate->bytes_per_second();
+  } else if (const auto time = setting.measured_time(filter ? kFilter : kAverage)) {
+    setup.array_seconds = {time->value / (filter ? kFilterArrays : kAverageArrays)};
+  }
 
   Plan plan = block_plan(setting.platform, setting.devices, std::move(workload), setup);
   finish_plan(setting, training,
               {std::move(source), batch, plan.samples_a_step, memory_of(setting, training, batch, setup),
-               training.mixed ? "precision: mixed" : ""},
+               training.mixed ? "precision: mixed" : "", 1, setup.compression.kind != Compression::none},
               plan);
   if (!setup.compression.flag.empty()) plan.flags.push_back(setup.compression.flag);
   if (setup.compression.kind != Compression::none)
@@ -240,40 +245,64 @@ Plan read_diloco(const YamlValue& value, const Setting& setting) {
   return read_blocks(map, setting, filter);
 }
 
+std::vector<TimedArithmetic> averaging_arithmetic(const ArithmeticPlace& place) {
+  return {{kAverage, true, place.sum_models, average_arithmetic(place.ranks)}};
+}
+
+std::vector<TimedArithmetic> filtering_arithmetic(const ArithmeticPlace& place) {
+  const BlockFilter filter{.momentum = 0.5, .learning_rate = 1, .form = BlockFilter::Form::nesterov};
+  return {{kFilter, true, place.sum_models, filter_arithmetic(filter, place.ranks)}};
+}
+
+/// What the strategies of blocks have in common: their workers exchange after a block only.
+Strategy with_blocks(Strategy strategy) {
+  strategy.exchanges_every_step = false;
+  strategy.continues_without_failed = true;
+  return strategy;
+}
+
 }  // namespace
 
 Strategy model_averaging_strategy() {
-  return {
-      "model_averaging",
-      "blocks of local SGD, then the mean of all models",
-      "R. McDonald, K. Hall, G. Mann, Distributed training strategies for the structured perceptron, NAACL "
-      "2010",
-      read_model_averaging,
-      model_averaging_keys(),
-      "{kind: model_averaging, mini_batches: 20}",
-      "small-cnn"};
+  return with_blocks(
+      {"model_averaging",
+       "blocks of local SGD, then the mean of all models",
+       "R. McDonald, K. Hall, G. Mann, Distributed training strategies for the structured perceptron, NAACL "
+       "2010",
+       read_model_averaging,
+       model_averaging_keys(),
+       "{kind: model_averaging, mini_batches: 20}",
+       "small-cnn",
+       {"local_sgd"},
+       averaging_arithmetic});
 }
 
 Strategy bmuf_strategy() {
-  return {"bmuf",
-          "blocks of local SGD, then block momentum on the mean of all models (Chen and Huo)",
-          "K. Chen, Q. Huo, Scalable training of deep learning machines by incremental block training with "
-          "intra-block parallel optimization and blockwise model-update filtering, ICASSP 2016",
-          read_bmuf,
-          bmuf_keys(),
-          "{kind: bmuf, mini_batches: 20, block_momentum: 0.9}",
-          "small-cnn"};
+  return with_blocks(
+      {"bmuf",
+       "blocks of local SGD, then block momentum on the mean of all models (Chen and Huo)",
+       "K. Chen, Q. Huo, Scalable training of deep learning machines by incremental block training with "
+       "intra-block parallel optimization and blockwise model-update filtering, ICASSP 2016",
+       read_bmuf,
+       bmuf_keys(),
+       "{kind: bmuf, mini_batches: 20, block_momentum: 0.9}",
+       "small-cnn",
+       {},
+       filtering_arithmetic});
 }
 
 Strategy diloco_strategy() {
-  return {"diloco",
-          "blocks of local SGD, then Nesterov momentum on the mean of all models, for distant sites",
-          "A. Douillard et al., DiLoCo: distributed low-communication training of language models, "
-          "arXiv:2311.08105",
-          read_diloco,
-          diloco_keys(),
-          "{kind: diloco, mini_batches: 20, outer_momentum: 0.9, outer_learning_rate: 0.7}",
-          "small-cnn"};
+  return with_blocks(
+      {"diloco",
+       "blocks of local SGD, then Nesterov momentum on the mean of all models, for distant sites",
+       "A. Douillard et al., DiLoCo: distributed low-communication training of language models, "
+       "arXiv:2311.08105",
+       read_diloco,
+       diloco_keys(),
+       "{kind: diloco, mini_batches: 20, outer_momentum: 0.9, outer_learning_rate: 0.7}",
+       "small-cnn",
+       {},
+       filtering_arithmetic});
 }
 
 }  // namespace stepcast

@@ -256,14 +256,18 @@ Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
 }  // namespace
 
 Strategy pipeline_strategy() {
-  return {"pipeline",
-          "stages of layers, with data and tensor parallelism inside each stage",
-          "Y. Huang et al., GPipe, NeurIPS 2019; D. Narayanan et al., PipeDream, SOSP 2019; D. Narayanan et "
-          "al., Efficient large-scale language model training on GPU clusters using Megatron-LM, SC 2021",
-          read_pipeline,
-          pipeline_keys(),
-          "{kind: pipeline, stages: 2, micro_batches: 2}",
-          "small-transformer"};
+  Strategy strategy{
+      "pipeline",
+      "stages of layers, with data and tensor parallelism inside each stage",
+      "Y. Huang et al., GPipe, NeurIPS 2019; D. Narayanan et al., PipeDream, SOSP 2019; D. Narayanan et "
+      "al., Efficient large-scale language model training on GPU clusters using Megatron-LM, SC 2021",
+      read_pipeline,
+      pipeline_keys(),
+      "{kind: pipeline, stages: 2, micro_batches: 2}",
+      "small-transformer",
+      {"gpipe"}};
+  strategy.exchanges_every_step = false;
+  return strategy;
 }
 
 Strategy synchronous_over_mesh() {

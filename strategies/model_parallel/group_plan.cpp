@@ -305,7 +305,9 @@ TimesSource source_of_part(const GroupPlan& groups, const Trace& times) {
 void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Trace& times,
                        const Memory& memory, Plan& plan) {
   finish_plan(setting, groups.options.training,
-              {source_of_part(groups, times), plan.batch_per_worker, plan.samples_a_step, memory, ""}, plan);
+              {source_of_part(groups, times), plan.batch_per_worker, plan.samples_a_step, memory, "",
+               groups.options.micro_batches},
+              plan);
 }
 
 Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {

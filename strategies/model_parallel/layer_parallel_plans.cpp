@@ -206,7 +206,8 @@ Strategy tensor_strategy() {
           read_tensor,
           layer_keys(),
           "{kind: tensor, ways: 2}",
-          "small-transformer"};
+          "small-transformer",
+          {"megatron"}};
 }
 
 Strategy mixture_of_experts_strategy() {
@@ -217,7 +218,8 @@ Strategy mixture_of_experts_strategy() {
           read_mixture_of_experts,
           expert_keys(),
           "{kind: mixture_of_experts, ways: 2, experts: 4}",
-          "small-transformer"};
+          "small-transformer",
+          {"moe"}};
 }
 
 Strategy model_parallel_strategy() {

@@ -95,6 +95,10 @@ TimedWorkload make_workload(const Model& model, LayerTimes times, double compute
   return {std::move(workload), {std::move(times.kind), std::move(times.flags)}};
 }
 
+Arithmetic delivered(Array from, Array to) {
+  return [from, to](Arrays& arrays) { std::ranges::copy(arrays.of(from), arrays.of(to).begin()); };
+}
+
 Seconds array_work(const Workload& workload, double arrays) {
   return array_work(workload, {0, workload.layers()}, arrays);
 }
@@ -126,12 +130,14 @@ void finish_plan(const Setting& setting, const TrainingOptions& training, const 
   plan.trace_kind = step.times.kind;
   plan.flags = step.times.flags;
   plan.no_arithmetic = step.no_arithmetic;
-  plan.compute_slowdown = training.compute_slowdown;
+  plan.compute_slowdown = setting.measured.compute_slowdown.value_or(training.compute_slowdown);
   plan.load_slowdown = setting.load_slowdown;
   plan.load_data = setting.sample_size.value > 0;
   plan.steps = setting.steps;
   plan.batch_per_worker = step.batch_per_worker;
+  plan.samples_of_pass = step.batch_per_worker / step.micro_batches;
   plan.samples_a_step = step.samples_a_step;
+  plan.compresses = step.compresses;
   plan.memory = step.memory;
   plan.fits = fits(plan.memory, setting.device);
   plan.why_not = why_not(plan.memory, setting.device);

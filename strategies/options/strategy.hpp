@@ -13,6 +13,26 @@
 
 namespace stepcast {
 
+/// Arithmetic of a strategy on arrays of all parameters, as ranks execute it between training steps. Real
+/// runs time it, and `Setting::measured` has its time.
+struct TimedArithmetic {
+  std::string name;
+  /// Whether the rank that executes it also trains, so that a step has used the caches meanwhile.
+  bool trains = true;
+  Arithmetic before;  ///< writes what has just arrived; it is not timed
+  Arithmetic run;
+};
+
+/// Copies an array as a receive from another rank would write it (TimedArithmetic::before).
+Arithmetic delivered(Array from, Array to);
+
+/// What the arithmetic of a strategy works on where it is timed.
+struct ArithmeticPlace {
+  Slice whole;            ///< all elements of the model
+  int ranks = 1;          ///< that execute it at the same time
+  Arithmetic sum_models;  ///< sums the ranks' parameters
+};
+
 /// A strategy as the registry lists it (strategies/registry.hpp). Plain data.
 struct Strategy {
   std::string kind;    ///< `strategy: {kind: ...}`
@@ -23,6 +43,16 @@ struct Strategy {
   Keys keys;
   std::string example;        ///< the mapping `strategy:` as YAML text, with all required keys
   std::string example_model;  ///< a model of models/ that the example can train
+  std::vector<std::string> other_names = {};  ///< in small letters, for "did you mean"
+  /// Arithmetic whose time a real run measures before its forecast; null: none.
+  std::vector<TimedArithmetic> (*timed_arithmetic)(const ArithmeticPlace& place) = nullptr;
+  /// Devices that its servers take besides those of the workers; null: none.
+  int (*server_devices)(const YamlValue& options) = nullptr;
+  /// Whether a worker sends or receives arrays of the whole network in every step, so that a step finds the
+  /// caches in another state.
+  bool exchanges_every_step = true;
+  /// Whether training goes on without the workers that fail, where the scenario does not say (`answer`).
+  bool continues_without_failed = false;
 };
 
 /// Options that every strategy has; `compression` is read by strategies/compression.
@@ -84,6 +114,8 @@ struct StepFacts {
   double samples_a_step = 1;          ///< samples per step of all replicas
   Memory memory;                      ///< memory of the fullest device
   std::string no_arithmetic;          ///< key of an option whose values are not calculated; empty: none
+  int micro_batches = 1;              ///< in which a replica divides the samples of a step
+  bool compresses = false;            ///< gradients are compressed
 };
 
 /// The last step of every plan: writes the facts into it, and whether the memory fits the device.

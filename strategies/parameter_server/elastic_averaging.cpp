@@ -35,6 +35,7 @@ std::function<void(Arrays&, const Slice&, int)> elastic_center_move(double a) {
 namespace {
 
 constexpr double kPullArrays = 3;  // reads x and y, writes x
+constexpr const char *kElasticPull = "elastic pull", *kCenterMove = "center move";
 
 const Keys& elastic_keys() {
   static const Keys keys = joined_keys(
@@ -48,7 +49,8 @@ const Keys& elastic_keys() {
 
 Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, elastic_keys());
-  const ServerOptions servers = read_server_options(map, kPullArrays);
+  ServerOptions servers = read_server_options(map, kPullArrays);
+  use_measured_update(setting, kCenterMove, servers);
   refuse_compression(map,
                      "not supported with kind: elastic_averaging, which sends parameters, not gradients");
   ElasticAveraging options;
@@ -61,7 +63,8 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   strategy.held_arrays = 1;  // y as the worker read it
   strategy.updates_a_step = 1.0 / options.period;
   strategy.apply = elastic_center_move(options.elastic_force);
-  strategy.pull = {"elastic pull", exchange_arithmetic_seconds(map, setting, servers, kPullArrays),
+  strategy.pull = {kElasticPull,
+                   exchange_arithmetic_seconds(map, setting, servers, {kElasticPull, kPullArrays}),
                    elastic_pull(options.elastic_force)};
   strategy.program = [options, pull = strategy.pull](ServerClient client) {
     const auto run = std::make_shared<const ElasticRun>(
@@ -73,6 +76,15 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   return plan;
 }
 
+std::vector<TimedArithmetic> elastic_arithmetic(const ArithmeticPlace& place) {
+  constexpr double kForce = 0.5;  // any takes the same time
+  return {{kElasticPull, true, delivered(Array::parameters, Array::center), elastic_pull(kForce)},
+          {kCenterMove, false, delivered(Array::parameters, Array::update),
+           [move = elastic_center_move(kForce), whole = place.whole](Arrays& arrays) {
+             move(arrays, whole, 1);
+           }}};
+}
+
 }  // namespace
 
 Strategy elastic_averaging_strategy() {
@@ -82,7 +94,10 @@ Strategy elastic_averaging_strategy() {
           read_elastic_averaging,
           elastic_keys(),
           "{kind: elastic_averaging, server: colocated}",
-          "small-cnn"};
+          "small-cnn",
+          {"easgd"},
+          elastic_arithmetic,
+          server_devices};
 }
 
 }  // namespace stepcast

@@ -48,6 +48,7 @@ constexpr double kUpdateArraysOfCenter = 3;  // reads two, writes one
 /// update 3 + 2, moment 2 + 3, center's moment 3 + 2, energies 4 + 2 + 4 + 8, scaled update 3, own
 /// parameters 3.
 constexpr double kMatchArrays = 39;
+constexpr const char *kMatching = "energy matching", *kCenterSum = "center sum";
 
 const Keys& matching_keys() {
   static const Keys keys =
@@ -60,7 +61,8 @@ const Keys& matching_keys() {
 
 Plan read_gradient_energy_matching(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, matching_keys());
-  const ServerOptions servers = read_server_options(map, kUpdateArraysOfCenter);
+  ServerOptions servers = read_server_options(map, kUpdateArraysOfCenter);
+  use_measured_update(setting, kCenterSum, servers);
   refuse_compression(map,
                      "not supported with kind: gradient_energy_matching, which has no error feedback between "
                      "updates");
@@ -74,17 +76,30 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
   strategy.held_arrays = 4;  // velocity, center as it was read before, center as it was read, update
   strategy.updates_a_step = 1.0 / options.period;
   strategy.apply = add_to_center;
-  strategy.program = [options,
-                      match = LocalWork{"energy matching",
-                                        exchange_arithmetic_seconds(map, setting, servers, kMatchArrays),
-                                        match_and_continue}](ServerClient client) {
-    const auto run = std::make_shared<const EnergyMatchingRun>(
-        EnergyMatchingRun{options, match, std::move(client.servers), client.batch, client.array});
-    return [run](Worker& worker) { return gradient_energy_matching(worker, *run); };
-  };
+  strategy.program =
+      [options, match = LocalWork{
+                    kMatching, exchange_arithmetic_seconds(map, setting, servers, {kMatching, kMatchArrays}),
+                    match_and_continue}](ServerClient client) {
+        const auto run = std::make_shared<const EnergyMatchingRun>(
+            EnergyMatchingRun{options, match, std::move(client.servers), client.batch, client.array});
+        return [run](Worker& worker) { return gradient_energy_matching(worker, *run); };
+      };
   Plan plan = server_plan(setting, servers, strategy);
   note_ineffective_server_options(map, servers, false, plan);
   return plan;
+}
+
+std::vector<TimedArithmetic> matching_arithmetic(const ArithmeticPlace& place) {
+  const Arithmetic read_sum = delivered(Array::gradients, Array::update);
+  // Real values, because the sum's signs and sizes decide how the arithmetic branches.
+  const Arithmetic read_center_and_sum =
+      [read_sum, read_center = delivered(Array::parameters, Array::center)](Arrays& arrays) {
+        read_sum(arrays);
+        read_center(arrays);
+      };
+  return {{kMatching, true, read_center_and_sum, match_and_continue},
+          {kCenterSum, false, read_sum,
+           [whole = place.whole](Arrays& arrays) { add_to_center(arrays, whole, 1); }}};
 }
 
 }  // namespace
@@ -97,7 +112,10 @@ Strategy gradient_energy_matching_strategy() {
           read_gradient_energy_matching,
           matching_keys(),
           "{kind: gradient_energy_matching, server: colocated}",
-          "small-cnn"};
+          "small-cnn",
+          {},
+          matching_arithmetic,
+          server_devices};
 }
 
 }  // namespace stepcast

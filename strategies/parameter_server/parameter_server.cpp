@@ -111,6 +111,8 @@ namespace {
 
 using Mode = ServerRules::Mode;
 
+constexpr const char* kServerUpdate = "server update";
+
 /// Refuses options that rounds of arrays during the backward pass do not support.
 void check_array_rounds(const YamlMap& map, const ServerOptions& servers) {
   const YamlValue overlap = map.at("overlap");
@@ -221,7 +223,8 @@ const Keys& parameter_server_keys() {
 
 Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, parameter_server_keys());
-  const ServerOptions servers = read_server_options(map, 5);  // momentum: reads three arrays, writes two
+  ServerOptions servers = read_server_options(map, 5);  // momentum: reads three arrays, writes two
+  use_measured_update(setting, kServerUpdate, servers);
   ParameterServer options = parameter_server_options(map, setting);
   ServerStrategy strategy;
   strategy.rules = read_rules(map, setting);
@@ -241,6 +244,8 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   strategy.program = make_program(options, compressed);
   Plan plan = server_plan(setting, servers, strategy);
   plan.message_slowdown = options.message_slowdown;
+  if (options.overlap)
+    plan.message_slowdown = setting.measured.message_slowdown.value_or(plan.message_slowdown);
   note_ineffective_server_options(map, servers, options.rounds, plan);
   if (!options.array_rounds || servers.shards == 1)
     note_ineffective(map, {"divide_arrays"},
@@ -249,6 +254,11 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   if (!options.overlap)
     note_ineffective(map, {"message_slowdown"}, "with overlap: false", plan.ineffective_keys);
   return plan;
+}
+
+std::vector<TimedArithmetic> server_arithmetic(const ArithmeticPlace& place) {
+  return {{kServerUpdate, false, delivered(Array::gradients, Array::update),
+           [whole = place.whole](Arrays& arrays) { arrays.descend(Array::update, whole, 1); }}};
 }
 
 }  // namespace
@@ -260,7 +270,10 @@ Strategy parameter_server_strategy() {
           read_parameter_server,
           parameter_server_keys(),
           "{kind: parameter_server, server: colocated}",
-          "small-cnn"};
+          "small-cnn",
+          {"downpour"},
+          server_arithmetic,
+          server_devices};
 }
 
 }  // namespace stepcast

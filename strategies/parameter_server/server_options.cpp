@@ -120,6 +120,18 @@ ServerOptions read_server_options(const YamlMap& map, double apply_arrays) {
   return options;
 }
 
+int server_devices(const YamlValue& options) {
+  const YamlMap map = options.any_map();
+  const auto server = map.maybe("server");
+  if (!server || server->text() != "own_device") return 0;
+  return whole(map, "shards", 1, 1, 100'000) + whole(map, "sub_masters", 0, 0, 1'000'000);
+}
+
+void use_measured_update(const Setting& setting, const char* arithmetic, ServerOptions& options) {
+  if (!options.apply_time && !options.apply_trace && options.apply_arrays > 0)
+    options.apply_time = setting.measured_time(arithmetic);
+}
+
 namespace {
 
 /// Time of an array of the whole model in the update of a named trace.

@@ -108,6 +108,12 @@ std::string no_arithmetic(const ServerOptions& options);
 /// The part of the parameters that shard `index` holds. @param role  of the shard
 Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, RoleId role);
 
+/// Devices that the shards and sub-masters of a mapping `strategy:` take besides the workers'.
+int server_devices(const YamlValue& options);
+
+/// Takes the measured time of a server's arithmetic where the scenario says nothing about it.
+void use_measured_update(const Setting& setting, const char* arithmetic, ServerOptions& options);
+
 /// Time of a server to read or write one array of the whole model. It comes from `apply_time` or
 /// `apply_trace`; else from the workers' update, if the server runs on such a device or the update was
 /// measured on a processor; else from the bandwidth of the host's memory.

@@ -127,10 +127,16 @@ std::int64_t samples_of_worker(const Setting& setting, const ServerOptions& opti
 }  // namespace
 
 Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, const ServerOptions& options,
-                                    double arrays) {
-  if (const auto value = map.maybe("local_arrays")) arrays = value->number(0, 1000);
-  const std::int64_t batch = samples_of_worker(setting, options);
-  return array_work(whole_workload(setting, options, batch).workload, arrays / options.machines_per_replica);
+                                    const ExchangeArithmetic& usual) {
+  constexpr double kMostArrays = 1000;
+  const Workload whole = whole_workload(setting, options, samples_of_worker(setting, options)).workload;
+  double arrays = usual.arrays;
+  if (const auto value = map.maybe("local_arrays")) {
+    arrays = value->number(0, kMostArrays);
+  } else if (const auto time = setting.measured_time(usual.name); time && !options.apply_trace) {
+    arrays = std::min(kMostArrays, *time / array_work(whole, 1));
+  }
+  return array_work(whole, arrays / options.machines_per_replica);
 }
 
 Plan server_plan(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy) {
@@ -172,7 +178,8 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   const int counted = tree.workers - strategy.backup_workers;
   finish_plan(setting, options.training,
               {std::move(source), batch, static_cast<double>(batch) * options.group_size * counted,
-               memory_of(setting, options, strategy, batch), no_arithmetic(options)},
+               memory_of(setting, options, strategy, batch), no_arithmetic(options), 1,
+               strategy.compression.kind != Compression::none},
               plan);
   if (!strategy.compression.flag.empty()) plan.flags.push_back(strategy.compression.flag);
   if (options.apply_trace) {

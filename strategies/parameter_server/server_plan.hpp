@@ -49,10 +49,16 @@ Server server_of(const Setting& setting, const ServerOptions& options, const Ser
 void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, const ServerStrategy& strategy,
                  const Server& like, const Exchanged& exchanged);
 
-/// Time of a worker's own arithmetic in an exchange, on its device.
-/// @param arrays  arrays of all parameters that it reads and writes; the key `local_arrays` overrides it
+/// A worker's own arithmetic in an exchange.
+struct ExchangeArithmetic {
+  const char* name;  ///< see TimedArithmetic
+  double arrays;     ///< of all parameters that it reads and writes
+};
+
+/// Time of a worker's own arithmetic in an exchange, on its device. The key `local_arrays` and a measured
+/// time override the usual arrays.
 Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, const ServerOptions& options,
-                                    double arrays);
+                                    const ExchangeArithmetic& usual);
 
 /// A plan with a role for each rank of each worker, then for each shard, then for each sub-master. A worker
 /// is consecutive ranks. Worker i belongs to sub-master i mod sub_masters.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/expects.hpp"
 #include "strategies/arithmetic/model_updates.hpp"
 
 namespace stepcast {
@@ -66,6 +67,7 @@ std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, 
 }
 
 MicroBatch place_of_micro_batch(int micro_batch, int micro_batches) {
+  expects(0 <= micro_batch && micro_batch < micro_batches, "a micro-batch of the step");
   if (micro_batch == 0) return MicroBatch::first;
   return micro_batch + 1 == micro_batches ? MicroBatch::last : MicroBatch::middle;
 }

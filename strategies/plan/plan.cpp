@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/expects.hpp"
 #include "core/yaml.hpp"
 
 namespace stepcast {
@@ -24,6 +25,9 @@ PipelineAction action(Work pass, int k, int stages, int chunks) {
 
 std::vector<PipelineAction> pipeline_schedule(PipelineOrder order, int stage, int stages, int micro_batches,
                                               int chunks) {
+  expects(0 <= stage && stage < stages, "a stage of the pipeline");
+  expects(order != PipelineOrder::interleaved || micro_batches % stages == 0,
+          "groups of as many micro-batches as there are stages");
   const int all = micro_batches * chunks, left = stages - stage;
   int ahead = all;  // forward actions before the first backward action
   if (order == PipelineOrder::naive) ahead = 1;
@@ -44,6 +48,7 @@ std::vector<int> most_in_flight(const std::vector<PipelineAction>& actions, int 
     return std::accumulate(counts.begin(), counts.end(), 0);
   };
   for (const PipelineAction& one : actions) {
+    expects(0 <= one.chunk && one.chunk < chunks, "actions of the stage's chunks");
     held[static_cast<std::size_t>(one.chunk)] += one.pass == Work::forward ? 1 : -1;
     if (sum(held) > sum(most)) most = held;
   }
@@ -74,7 +79,8 @@ CommunicatorId add(Plan& plan, Communicator communicator) {
 }
 
 const Communicator& communicator_of(const Plan& plan, const Collective& collective) {
-  return plan.communicators.at(collective.communicator.index());
+  expects(collective.communicator.index() < plan.communicators.size(), "a communicator of the plan");
+  return plan.communicators[collective.communicator.index()];
 }
 
 const std::vector<std::string>& collective_kind_names() {
@@ -164,6 +170,7 @@ int even_ranks_per_node(const Platform& platform, const std::vector<int>& endpoi
 
 Communicator communicator(const Platform& platform, const IdTable<RankId, int>& endpoints,
                           std::vector<RankId> ranks, int size) {
+  expects(size > 0 && static_cast<int>(ranks.size()) % size == 0, "whole groups of ranks");
   Communicator made;
   made.ranks = std::move(ranks);
   made.size = size;

@@ -183,7 +183,9 @@ struct Plan {
   int devices = 1;  ///< devices in use, including those of servers
   int workers = 1;
   std::int64_t batch_per_worker = 1;  ///< samples per step of one replica
+  std::int64_t samples_of_pass = 1;   ///< samples of one of its micro-batches
   double samples_a_step = 1;          ///< samples per step of all replicas (asynchronous: one step of each)
+  bool compresses = false;            ///< gradients are compressed
   Memory memory;                      ///< memory of the fullest device
   bool fits = true;
   std::string why_not;  ///< reason why it does not fit; empty where it fits

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/expects.hpp"
 #include "models/layer_times/trace.hpp"
 
 namespace stepcast {
@@ -102,7 +103,12 @@ LayerTimes layer_times(const Model& model, std::vector<const Trace*> traces, std
   return times;
 }
 
+std::optional<Seconds> Setting::measured_time(const std::string& arithmetic) const {
+  return measured.arithmetic ? measured.arithmetic(arithmetic) : std::nullopt;
+}
+
 std::int64_t samples_per_replica(const Setting& setting, int replicas, int micro_batches) {
+  expects(replicas > 0 && micro_batches > 0, "replicas that work");
   std::int64_t samples = setting.trace_batch * micro_batches;
   if (setting.batch_per_worker) samples = setting.batch_per_worker->integer(1, 1'000'000'000);
   if (setting.global_batch) {

@@ -47,6 +47,15 @@ struct CompressionTimes {
   std::string flag;       ///< doubt about derived times; empty: none
 };
 
+/// Times that a real run has measured before its forecast. They stand in place of the values of keys.
+struct MeasuredTimes {
+  std::optional<double> compute_slowdown;  ///< of compute during a collective; >= 1
+  std::optional<double> message_slowdown;  ///< of compute while a message travels; >= 1
+  std::optional<double> load_slowdown;     ///< of compute while input loads; >= 1
+  /// The time of one of Strategy::timed_arithmetic, for the keys that a scenario leaves to their defaults.
+  std::function<std::optional<Seconds>(const std::string& name)> arithmetic;
+};
+
 /// The scenario as a strategy sees it. The references and functions refer to objects that outlive the call.
 struct Setting {
   const Model& model;
@@ -71,8 +80,11 @@ struct Setting {
   std::function<CompressionTimes(Compression)> compression = {};       ///< on a worker's device
   std::function<CompressionTimes(Compression)> host_compression = {};  ///< on a host's processor
   double epoch_samples = 0;  ///< samples of one pass over the data; 0: not given
+  MeasuredTimes measured = {};
 
   int workers() const { return static_cast<int>(devices.size()); }
+  /// The measured time of an arithmetic; none if it was not measured.
+  std::optional<Seconds> measured_time(const std::string& arithmetic) const;
 };
 
 /// Samples per step of each of `replicas`: from batch_per_worker, from global_batch, or the batch of the

@@ -306,6 +306,12 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
   return plan;
 }
 
+/// Those of the shards, and the coordinator's.
+int devices_of_all(const YamlValue& options) {
+  const int shards = server_devices(options);
+  return shards == 0 ? 0 : shards + 1;
+}
+
 }  // namespace
 
 Strategy sandblaster_strategy() {
@@ -315,7 +321,10 @@ Strategy sandblaster_strategy() {
           read_sandblaster,
           sandblaster_keys(),
           "{kind: sandblaster, server: colocated, tasks: 32}",
-          "small-cnn"};
+          "small-cnn",
+          {},
+          nullptr,
+          devices_of_all};
 }
 
 }  // namespace stepcast

@@ -123,8 +123,8 @@ Curve learned(const std::string& strategy, int ranks, const std::string& model,
     world.on_step_end = [&learner](double seconds) { learner.step_ended(seconds); };
     run_program(world, 1);
     if (learner.holds_evaluated_parameters()) {
-      const std::vector<Row> rows = learner.evaluate();
-      if (rank == RankId{0}) curve = {rows, learner.final_parameters()};
+      const std::vector<EvaluatedLoss> evaluations = learner.evaluate();
+      if (rank == RankId{0}) curve = {evaluations, learner.final_parameters()};
     }
     barrier(transport);
   });
@@ -132,13 +132,15 @@ Curve learned(const std::string& strategy, int ranks, const std::string& model,
 }
 
 void check_same(const Curve& one, const Curve& other) {
-  REQUIRE(one.rows.size() == kLearningSteps / 2 + 1);
-  REQUIRE(other.rows.size() == one.rows.size());
-  for (std::size_t i = 0; i < one.rows.size(); ++i) {
-    for (const char* column : {"step", "samples", "loss", "accuracy"}) {
-      CAPTURE(i, column);
-      CHECK(*one.rows[i].number(column) == Approx(*other.rows[i].number(column)).epsilon(1e-4));
-    }
+  REQUIRE(one.evaluations.size() == kLearningSteps / 2 + 1);
+  REQUIRE(other.evaluations.size() == one.evaluations.size());
+  for (std::size_t i = 0; i < one.evaluations.size(); ++i) {
+    CAPTURE(i);
+    const EvaluatedLoss &a = one.evaluations[i], &b = other.evaluations[i];
+    CHECK(a.step == b.step);
+    CHECK(a.samples == Approx(b.samples).epsilon(1e-4));
+    CHECK(a.loss == Approx(b.loss).epsilon(1e-4));
+    CHECK(*a.accuracy == Approx(*b.accuracy).epsilon(1e-4));
   }
   REQUIRE(one.last.size() == other.last.size());
   for (std::size_t k = 0; k < one.last.size(); ++k) {

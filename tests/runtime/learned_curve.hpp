@@ -6,6 +6,7 @@
 #include "kernels/network/backend.hpp"
 #include "kernels/onednn/backend.hpp"
 #include "report/results/results.hpp"
+#include "runtime/learning/evaluated_loss.hpp"
 #include "runtime/memory/parameters.hpp"
 #include "scenarios/experiment/experiment.hpp"
 
@@ -23,7 +24,7 @@ struct LearningCase {
 LearningOptions options_of(const LearningCase& c);
 
 struct Curve {
-  std::vector<Row> rows;
+  std::vector<EvaluatedLoss> evaluations;
   Parameters last;
 };
 

@@ -10,17 +10,9 @@
 #include "runtime/transport/transport.hpp"
 #include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/collectives/schedule.hpp"
-#include "strategies/local_sgd/block_training.hpp"
-#include "strategies/parameter_server/elastic_averaging.hpp"
-#include "strategies/parameter_server/gradient_energy_matching.hpp"
 
 namespace stepcast {
 namespace {
-
-/// Copies an array as a receive from another rank would write it.
-Arithmetic delivered(Array from, Array to) {
-  return [from, to](Arrays& arrays) { std::ranges::copy(arrays.of(from), arrays.of(to).begin()); };
-}
 
 /// Sums the ranks' models as the collective before a filter does.
 Arithmetic sum_models(Transport& transport) {
@@ -30,11 +22,6 @@ Arithmetic sum_models(Transport& transport) {
                                   static_cast<std::int64_t>(model.size()));
     execute_rounds(transport, rounds, model.data());
   };
-}
-
-/// A rank's part of its server's arithmetic.
-Arithmetic on_whole(std::function<void(Arrays&, const Slice&, int)> apply, const Slice& whole) {
-  return [apply = std::move(apply), whole](Arrays& arrays) { apply(arrays, whole, 1); };
 }
 
 /// The arithmetic of adding micro-batches: the first is copied, the second added.
@@ -47,39 +34,12 @@ TimedArithmetic sum_of_gradients() {
 
 }  // namespace
 
-std::vector<TimedArithmetic> arithmetic_of(const std::string& kind, const Slice& whole,
+std::vector<TimedArithmetic> arithmetic_of(const Strategy& strategy, const Slice& whole,
                                            Transport& transport) {
   std::vector<TimedArithmetic> all{sum_of_gradients()};
-  const int ranks = transport.ranks();
-  const Arithmetic read_center = delivered(Array::parameters, Array::center);
-  if (kind == "model_averaging")
-    all.push_back({"average", true, sum_models(transport), average_arithmetic(ranks)});
-  if (kind == "bmuf" || kind == "diloco") {
-    const BlockFilter filter{.momentum = 0.5, .learning_rate = 1, .form = BlockFilter::Form::nesterov};
-    all.push_back({"filter", true, sum_models(transport), filter_arithmetic(filter, ranks)});
-  }
-  if (kind == "elastic_averaging") {
-    all.push_back({"elastic pull", true, read_center, elastic_pull(0.5)});
-    all.push_back({"center move", false, delivered(Array::parameters, Array::update),
-                   on_whole(elastic_center_move(0.5), whole)});
-  }
-  if (kind == "gradient_energy_matching") {
-    // Real values, because the sum's signs and sizes decide how the arithmetic branches.
-    const Arithmetic read_center_and_sum = [read_center](Arrays& arrays) {
-      delivered(Array::gradients, Array::update)(arrays);
-      read_center(arrays);
-    };
-    all.push_back({"energy matching", true, read_center_and_sum, match_and_continue});
-    all.push_back(
-        {"center sum", false, delivered(Array::gradients, Array::update), on_whole(add_to_center, whole)});
-  }
-  if (kind == "parameter_server") {
-    const auto descend = [](Arrays& arrays, const Slice& elements, int summed) {
-      arrays.descend(Array::update, elements, summed);
-    };
-    all.push_back(
-        {"server update", false, delivered(Array::gradients, Array::update), on_whole(descend, whole)});
-  }
+  if (strategy.timed_arithmetic == nullptr) return all;
+  const ArithmeticPlace place{whole, transport.ranks(), sum_models(transport)};
+  for (TimedArithmetic& one : strategy.timed_arithmetic(place)) all.push_back(std::move(one));
   return all;
 }
 
@@ -105,33 +65,31 @@ double median_seconds(Transport& transport, Network& network, const TimedArithme
 
 }  // namespace
 
-std::vector<Row> time_arithmetic(Transport& transport, Network& network, const std::string& trace,
+LinkMeasurements time_arithmetic(Transport& transport, Network& network, const std::string& trace,
                                  const std::vector<TimedArithmetic>& all, int repeats,
                                  const std::function<void(const std::string& name)>& progress) {
-  std::vector<Row> rows;
+  LinkMeasurements links;
   for (const TimedArithmetic& one : all) {
     const auto medians =
         gather_on_rank_0(transport, {median_seconds(transport, network, one, repeats, progress)});
     if (medians.empty()) continue;
     double sum = 0;
     for (const std::vector<double>& rank : medians) sum += rank.front();
-    Row row;
-    row.set("what", std::string("arithmetic"));
-    row.set("algorithm", one.name);
-    row.set("network", trace);
-    row.set("bytes", 4.0 * static_cast<double>(network.all_parameters().elements));
-    row.set("seconds", sum / static_cast<double>(medians.size()));
-    row.set("repeats", std::int64_t{repeats});
-    rows.push_back(row);
+    LinkMeasurement& measured =
+        links.emplace_back(LinkMeasurement{LinkMeasurement::What::arithmetic, one.name});
+    measured.network = trace;
+    measured.bytes = 4.0 * static_cast<double>(network.all_parameters().elements);
+    measured.seconds = sum / static_cast<double>(medians.size());
+    measured.repeats = repeats;
   }
-  return rows;
+  return links;
 }
 
-std::optional<Seconds> arithmetic_time(const Results& links, const std::string& trace,
+std::optional<Seconds> arithmetic_time(const LinkMeasurements& links, const std::string& trace,
                                        const std::string& name) {
-  for (const Row& row : links.rows) {
-    if (row.text("what") == "arithmetic" && row.text("network") == trace && row.text("algorithm") == name)
-      return Seconds{*row.number("seconds")};
+  for (const LinkMeasurement& one : links) {
+    const bool same = one.network == trace && one.algorithm == name;
+    if (one.what == LinkMeasurement::What::arithmetic && same && one.seconds > 0) return Seconds{one.seconds};
   }
   return std::nullopt;
 }

@@ -6,50 +6,33 @@
 #include <vector>
 
 #include "kernels/network/network.hpp"
-#include "report/results/results.hpp"
 #include "runtime/transport/transport.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/program/worker.hpp"
+#include "validate/measure/link_measurement.hpp"
 
 namespace stepcast {
-
-/// Arithmetic of a strategy on arrays of all parameters, as ranks execute it between training steps.
-struct TimedArithmetic {
-  std::string name;
-  /// Whether the rank that executes it also trains, so that a step has used the caches meanwhile.
-  bool trains = true;
-  Arithmetic before;  ///< writes what has just arrived; it is not timed
-  Arithmetic run;
-};
 
 /// Name of the arithmetic that all kinds have: the sum of two micro-batches.
 constexpr auto kSumOfGradients = "sum of gradients";
 
-/// The arithmetic of this kind of strategy:
-///
-/// | name                             | kinds                      | what is timed                         |
-/// |----------------------------------|----------------------------|---------------------------------------|
-/// | `sum of gradients`               | all                        | a copy and an addition: five arrays   |
-/// | `average`                        | model_averaging            | the sum of models divided             |
-/// | `filter`                         | bmuf, diloco               | the division and the block filter     |
-/// | `elastic pull`, `center move`    | elastic_averaging          | the worker's move, the center's move  |
-/// | `energy matching`, `center sum`  | gradient_energy_matching   | the worker's update, the center's sum |
-/// | `server update`                  | parameter_server           | the optimizer's step of a server      |
-///
-/// The block filter, the elastic moves and energy matching compute in double precision, so they take longer
-/// than the optimizer takes for as many arrays.
+/// The sum of two micro-batches, and what the strategy names (Strategy::timed_arithmetic). The block filter,
+/// the elastic moves and energy matching compute in double precision, so they take longer than the optimizer
+/// takes for as many arrays.
 /// @param whole  all elements of the model
-std::vector<TimedArithmetic> arithmetic_of(const std::string& kind, const Slice& whole, Transport& transport);
+std::vector<TimedArithmetic> arithmetic_of(const Strategy& strategy, const Slice& whole,
+                                           Transport& transport);
 
 /// Times the arithmetic on all ranks at once. Each repetition begins with a training step if the rank trains.
 /// @param progress  called before each repetition with the name of the arithmetic
-/// @return rows of measured links, on rank 0: `what` is "arithmetic", `algorithm` the name, `network` the
-/// name of the trace, `seconds` the mean of the ranks' medians
-std::vector<Row> time_arithmetic(Transport& transport, Network& network, const std::string& trace,
+/// @return on rank 0, measurements `arithmetic` with the name of the arithmetic as their algorithm: the means
+/// of the ranks' medians
+LinkMeasurements time_arithmetic(Transport& transport, Network& network, const std::string& trace,
                                  const std::vector<TimedArithmetic>& all, int repeats,
                                  const std::function<void(const std::string& name)>& progress);
 
 /// The time of an arithmetic in measured links; none if it was not measured.
-std::optional<Seconds> arithmetic_time(const Results& links, const std::string& trace,
+std::optional<Seconds> arithmetic_time(const LinkMeasurements& links, const std::string& trace,
                                        const std::string& name);
 
 }  // namespace stepcast

@@ -123,7 +123,8 @@ void capture_compressions(const RankContext& run, const Validation& validation,
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const NetworkVariant& variant = validation.variants[i];
     const auto file = compression_file(run.folder, variant.model);
-    if (!validation.compresses[i] || !done.insert(variant.model).second || measured_before(options, file))
+    if (!validation.plan(i).compresses || !done.insert(variant.model).second ||
+        measured_before(options, file))
       continue;
     set_status(run.state, fmt::format("timing the compression of gradients of {}", variant.model).c_str());
     barrier(run.transport);

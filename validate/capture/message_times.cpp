@@ -74,14 +74,14 @@ class ServerExchange {
 
 }  // namespace
 
-std::vector<Row> time_program_messages(const RankContext& run, Network& network,
+LinkMeasurements time_program_messages(const RankContext& run, Network& network,
                                        const std::function<void()>& progress) {
   const ParameterView& all = network.all_parameters();
   const auto elements = static_cast<std::size_t>(all.elements);
   // What a server receives and sends. A worker receives into its gradients, so that it keeps its parameters.
   std::vector<float> update(elements), center(elements);
   ServerExchange exchange(*run.message_transport, run.polling, run.state);
-  std::vector<Row> rows;
+  LinkMeasurements rows;
   for (const std::size_t size : std::set<std::size_t>{64, elements / 64, elements / 8, elements}) {
     if (size == 0 || size > elements) continue;
     std::vector<double> seconds;
@@ -97,14 +97,12 @@ std::vector<Row> time_program_messages(const RankContext& run, Network& network,
       if (repeat > 0) seconds.push_back(one / 2);
     }
     if (!run.transport.is_rank_0()) continue;
-    Row row;
-    row.set("what", std::string("program_message"));
-    row.set("bytes", 4.0 * static_cast<double>(size));
-    row.set("seconds", median_of(seconds));
-    row.set("low", quantile(seconds, 0.25));
-    row.set("high", quantile(seconds, 0.75));
-    row.set("repeats", std::int64_t{kRoundTrips});
-    rows.push_back(row);
+    LinkMeasurement& one = rows.emplace_back(LinkMeasurement{LinkMeasurement::What::program_message});
+    one.bytes = 4.0 * static_cast<double>(size);
+    one.seconds = median_of(seconds);
+    one.low = quantile(seconds, 0.25);
+    one.high = quantile(seconds, 0.75);
+    one.repeats = kRoundTrips;
   }
   barrier(run.transport);  // until then, the messages of other ranks may need this one's thread
   return rows;
@@ -165,8 +163,8 @@ void InStepTimes::accept_pending(bool counts) {
   pending_.clear();
 }
 
-std::vector<Row> InStepTimes::take_rows() {
-  std::vector<Row> rows;
+LinkMeasurements InStepTimes::take_rows() {
+  LinkMeasurements rows;
   for (const auto& [elements, own] : seconds_) {
     const auto ranks = gather_on_rank_0(transport_, own);
     if (ranks.empty()) continue;
@@ -175,16 +173,13 @@ std::vector<Row> InStepTimes::take_rows() {
       for (std::size_t i = 0; i < std::min(seconds.size(), rank.size()); ++i)
         seconds[i] = std::min(seconds[i], rank[i]);
     }
-    Row row;
-    row.set("what", std::string("all_reduce"));
-    row.set("algorithm", std::string("ring"));
-    row.set("bytes", 4.0 * static_cast<double>(elements));
-    row.set("seconds", uninterrupted_mean(seconds));
-    row.set("low", quantile(seconds, 0.25));
-    row.set("high", quantile(seconds, 0.75));
-    row.set("repeats", static_cast<std::int64_t>(seconds.size()));
-    row.set("in_step", true);
-    rows.push_back(row);
+    LinkMeasurement& one = rows.emplace_back(LinkMeasurement{LinkMeasurement::What::all_reduce, "ring"});
+    one.bytes = 4.0 * static_cast<double>(elements);
+    one.seconds = uninterrupted_mean(seconds);
+    one.low = quantile(seconds, 0.25);
+    one.high = quantile(seconds, 0.75);
+    one.repeats = static_cast<std::int64_t>(seconds.size());
+    one.in_step = true;
   }
   seconds_.clear();
   return rows;
@@ -316,11 +311,10 @@ void add_host_time(Trace& trace, int layer, Seconds forward, Seconds backward) {
   }
 }
 
-Seconds message_host_time(const Results& links, Bytes size) {
+Seconds message_host_time(const LinkMeasurements& links, Bytes size) {
   std::map<double, double> known{{0, 0}};
-  for (const Row& row : links.rows) {
-    if (row.text("what") == "message_host")
-      known[row.number("bytes").value_or(0)] = row.number("seconds").value_or(0) / 2;
+  for (const LinkMeasurement& one : links) {
+    if (one.what == LinkMeasurement::What::message_host) known[one.bytes] = one.seconds / 2;
   }
   if (known.size() == 1) return {0};
   auto upper = known.lower_bound(size.value);

@@ -12,13 +12,13 @@
 #include "models/layer_times/trace.hpp"
 #include "models/network/model.hpp"
 #include "models/partition/spatial_partition.hpp"
-#include "report/results/results.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/devices/spatial_device.hpp"
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/transport.hpp"
 #include "strategies/plan/plan.hpp"
+#include "validate/measure/link_measurement.hpp"
 
 namespace stepcast {
 
@@ -27,9 +27,9 @@ namespace stepcast {
 /// program copies them, the threads of both ranks carry them, and the receiver's program waits. All ranks
 /// call it.
 /// @param progress  called before each repetition
-/// @return on rank 0, rows of measured links with the name `program_message`: half of a round trip, for the
+/// @return on rank 0, measurements `program_message`: half of a round trip, for the
 ///         whole network, for an eighth and a 64th of it, and for 256 bytes
-std::vector<Row> time_program_messages(const RankContext& run, Network& network,
+LinkMeasurements time_program_messages(const RankContext& run, Network& network,
                                        const std::function<void()>& progress);
 
 /// Times of all-reduces and exchanges inside training steps, made by a progress thread while the program
@@ -52,10 +52,10 @@ class InStepTimes {
   /// Accepts or drops the times that were taken since the last call.
   void accept_pending(bool accepts);
 
-  /// One row of measured links for each size of an all-reduce, on rank 0, of the times that were accepted
+  /// One measurement for each size of an all-reduce, on rank 0, of the times that were accepted
   /// since the last call; all ranks call it. An all-reduce counts from the arrival of the last rank, so its
   /// time is the shortest of all ranks.
-  std::vector<Row> take_rows();
+  LinkMeasurements take_rows();
 
  private:
   double on_thread(const std::function<void()>& work);
@@ -118,7 +118,7 @@ class CapturedExchanges {
 /// CPU time that a message costs the core of the sending rank, and also the core of the receiving rank:
 /// copies between tensors and message buffers, and the thread that carries messages. Interpolated in the rows
 /// `message_host` of measured links; 0 if there are none.
-Seconds message_host_time(const Results& links, Bytes size);
+Seconds message_host_time(const LinkMeasurements& links, Bytes size);
 
 /// Adds CPU time to a trace: `forward` to every sample of the forward pass of the first layer from `layer`
 /// upwards that has one, `backward` to the backward pass of the first layer from `layer` downwards that has

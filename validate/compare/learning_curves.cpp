@@ -8,41 +8,34 @@
 
 #include "report/statistics/statistics.hpp"
 #include "report/text/display_text.hpp"
+#include "runtime/learning/evaluated_loss.hpp"
 
 namespace stepcast {
 namespace {
 
-double number(const Row& row, const char* column) {
-  return row.number(column).value_or(0);
+using Evaluations = std::vector<EvaluatedLoss>;
+
+Evaluations evaluations_of(const Results& learning) {
+  return stepcast::evaluations_of(learning, "learning.jsonl");
 }
 
-/// Loss of an evaluation, infinite where it is no number: the training has diverged.
-double loss_of(const Row& row) {
-  const double loss = row.number("loss").value_or(HUGE_VAL);
-  return std::isnan(loss) ? HUGE_VAL : loss;
-}
-
-std::int64_t seed_of(const Row& row) {
-  return static_cast<std::int64_t>(number(row, "seed"));
-}
-
-/// The rows of each training (a point with one seed), in the order of their first rows.
-std::vector<std::vector<const Row*>> by_run(const Results& learning) {
-  std::vector<std::vector<const Row*>> runs;
+/// The evaluations of each training (a point with one seed), in the order of their first rows.
+std::vector<Evaluations> by_run(const Results& learning) {
+  std::vector<Evaluations> runs;
   std::map<std::pair<std::string, std::int64_t>, std::size_t> index;
-  for (const Row& row : learning.rows) {
-    const auto [found, added] = index.try_emplace({row.text("point"), seed_of(row)}, runs.size());
+  for (EvaluatedLoss& one : evaluations_of(learning)) {
+    const auto [found, added] = index.try_emplace({one.point, one.seed}, runs.size());
     if (added) runs.emplace_back();
-    runs[found->second].push_back(&row);
+    runs[found->second].push_back(std::move(one));
   }
   return runs;
 }
 
 /// The names of the points in the order of their first rows.
-std::vector<std::string> point_names(const Results& learning) {
+std::vector<std::string> point_names(const std::vector<Evaluations>& runs) {
   std::vector<std::string> names;
-  for (const Row& row : learning.rows) {
-    const std::string name = row.text("point");
+  for (const Evaluations& one : runs) {
+    const std::string& name = one.front().point;
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;
@@ -95,21 +88,23 @@ std::vector<std::string> short_names(const std::vector<std::string>& points) {
 
 Results with_forecast(const Results& learning, const Results& predicted) {
   std::map<std::string, double> seconds;
-  for (const Row& row : predicted.rows) seconds[row.text("point")] = number(row, "step_seconds");
-  Results joined = learning;
-  for (Row& row : joined.rows) {
-    const double steps = number(row, "step") / std::max(1.0, number(row, "mini_batches_a_step"));
-    const auto found = seconds.find(row.text("point"));
-    if (found != seconds.end()) row.set("predicted_seconds", steps * found->second);
+  for (const Row& row : predicted.rows) seconds[row.text("point")] = row.number("step_seconds").value_or(0);
+  Results joined{learning.scenario, {}};
+  for (EvaluatedLoss& one : evaluations_of(learning)) {
+    const auto found = seconds.find(one.point);
+    const double steps =
+        static_cast<double>(one.step) / std::max(1.0, static_cast<double>(one.mini_batches_a_step));
+    if (found != seconds.end()) one.predicted_seconds = steps * found->second;
+    joined.rows.push_back(to_row(one));
   }
   return joined;
 }
 
 double common_loss(const Results& learning) {
   double common = 0;
-  for (const auto& rows : by_run(learning)) {
+  for (const Evaluations& run : by_run(learning)) {
     double lowest = HUGE_VAL;
-    for (const Row* row : rows) lowest = std::min(lowest, loss_of(*row));
+    for (const EvaluatedLoss& one : run) lowest = std::min(lowest, one.loss);
     common = std::max(common, lowest);
   }
   return common;
@@ -117,23 +112,23 @@ double common_loss(const Results& learning) {
 
 std::vector<LearnedRun> learned_runs(const Results& learning, std::optional<double> target_loss) {
   std::vector<LearnedRun> runs;
-  for (const auto& rows : by_run(learning)) {
-    const Row& last = *rows.back();
+  for (const Evaluations& evaluations : by_run(learning)) {
+    const EvaluatedLoss& last = evaluations.back();
     LearnedRun& run = runs.emplace_back();
-    run.point = last.text("point");
-    run.seed = seed_of(last);
-    run.mini_batches = static_cast<std::int64_t>(number(last, "step"));
-    run.seconds = number(last, "seconds");
-    run.samples = number(last, "samples");
-    run.loss = loss_of(last);
-    run.accuracy = last.number("accuracy");
-    run.loss_low_energy = last.number("loss_low_energy");
+    run.point = last.point;
+    run.seed = last.seed;
+    run.mini_batches = last.step;
+    run.seconds = last.seconds;
+    run.samples = last.samples;
+    run.loss = last.loss;
+    run.accuracy = last.accuracy;
+    run.loss_low_energy = last.loss_low_energy;
     if (!target_loss) continue;
     const auto reached =
-        std::ranges::find_if(rows, [&](const Row* row) { return loss_of(*row) <= *target_loss; });
-    if (reached == rows.end()) continue;
-    run.seconds_to_target = number(**reached, "seconds");
-    run.samples_to_target = number(**reached, "samples");
+        std::ranges::find_if(evaluations, [&](const EvaluatedLoss& one) { return one.loss <= *target_loss; });
+    if (reached == evaluations.end()) continue;
+    run.seconds_to_target = reached->seconds;
+    run.samples_to_target = reached->samples;
   }
   return runs;
 }
@@ -192,15 +187,15 @@ std::vector<LearnedPoint> learned_points(const std::vector<LearnedRun>& runs) {
 namespace {
 
 /// The median curve of trainings that were evaluated equally often, and the range of their losses.
-Curve curve_of(const std::vector<std::vector<const Row*>>& runs) {
+Curve curve_of(const std::vector<const Evaluations*>& runs) {
   Curve curve;
-  for (std::size_t i = 0; i < runs.front().size(); ++i) {
+  for (std::size_t i = 0; i < runs.front()->size(); ++i) {
     std::vector<double> seconds, predicted, losses;
-    for (const auto& rows : runs) {
-      if (i >= rows.size()) continue;
-      seconds.push_back(number(*rows[i], "seconds"));
-      losses.push_back(loss_of(*rows[i]));
-      if (const auto forecast = rows[i]->number("predicted_seconds")) predicted.push_back(*forecast);
+    for (const Evaluations* run : runs) {
+      if (i >= run->size()) continue;
+      seconds.push_back((*run)[i].seconds);
+      losses.push_back((*run)[i].loss);
+      if (const auto& forecast = (*run)[i].predicted_seconds) predicted.push_back(*forecast);
     }
     const double time = median_of(seconds), loss = median_of(losses);
     if (!std::isfinite(loss)) break;  // diverged
@@ -218,12 +213,12 @@ CurvePlot loss_curves(const Results& learning) {
   CurvePlot plot;
   plot.title = learning.scenario + ": loss on held-out data";
   const auto runs = by_run(learning);
-  const auto points = point_names(learning);
+  const auto points = point_names(runs);
   const auto names = short_names(points);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    std::vector<std::vector<const Row*>> own;
-    for (const auto& rows : runs) {
-      if (rows.front()->text("point") == points[i]) own.push_back(rows);
+    std::vector<const Evaluations*> own;
+    for (const Evaluations& run : runs) {
+      if (run.front().point == points[i]) own.push_back(&run);
     }
     plot.curves.push_back(curve_of(own));
     plot.curves.back().name = names[i];
@@ -234,10 +229,9 @@ CurvePlot loss_curves(const Results& learning) {
 namespace {
 
 /// "3.2 s (forecast 3.1 s)"
-std::string times_of(const Row& row) {
-  std::string text = human(Seconds{number(row, "seconds")});
-  if (const auto seconds = row.number("predicted_seconds"))
-    text += fmt::format(" (forecast {})", human(Seconds{*seconds}));
+std::string times_of(const EvaluatedLoss& one) {
+  std::string text = human(Seconds{one.seconds});
+  if (one.predicted_seconds) text += fmt::format(" (forecast {})", human(Seconds{*one.predicted_seconds}));
   return text;
 }
 
@@ -246,15 +240,14 @@ std::string times_of(const Row& row) {
 std::vector<std::string> learning_lines(const Results& learning) {
   std::vector<std::string> lines;
   const double target = common_loss(learning);
-  for (const auto& rows : by_run(learning)) {
-    const Row &first = *rows.front(), &last = *rows.back();
-    std::string line =
-        fmt::format("{}: loss {:.3g} to {:.3g}", first.text("point"), loss_of(first), loss_of(last));
-    if (const auto accuracy = last.number("accuracy"))
-      line += fmt::format(", accuracy {:.1f} %", 100 * *accuracy);
-    line += fmt::format(" after {} mini-batches of a worker in {}", number(last, "step"), times_of(last));
-    const auto reached = std::ranges::find_if(rows, [&](const Row* row) { return loss_of(*row) <= target; });
-    if (reached != rows.end()) line += fmt::format("; loss {:.3g} after {}", target, times_of(**reached));
+  for (const Evaluations& run : by_run(learning)) {
+    const EvaluatedLoss &first = run.front(), &last = run.back();
+    std::string line = fmt::format("{}: loss {:.3g} to {:.3g}", first.point, first.loss, last.loss);
+    if (last.accuracy) line += fmt::format(", accuracy {:.1f} %", 100 * *last.accuracy);
+    line += fmt::format(" after {} mini-batches of a worker in {}", last.step, times_of(last));
+    const auto reached =
+        std::ranges::find_if(run, [&](const EvaluatedLoss& one) { return one.loss <= target; });
+    if (reached != run.end()) line += fmt::format("; loss {:.3g} after {}", target, times_of(*reached));
     lines.push_back(line);
   }
   return lines;

@@ -17,6 +17,7 @@
 #include "strategies/plan/plan.hpp"
 #include "validate/cpu_rank/trace_capture.hpp"
 #include "validate/measure/link_benchmark.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 void rank_calibrate(const RankContext& run, bool quick) {
@@ -36,7 +37,7 @@ void rank_calibrate(const RankContext& run, bool quick) {
   options.on_progress = [&run](const std::string& what) {
     set_status(run.state, ("measuring " + what).c_str());
   };
-  std::vector<Row> rows = measure_links(run.transport, options);
+  LinkMeasurements links = measure_links(run.transport, options);
 
   options.on_progress("contention between ranks");
   Library library;
@@ -44,10 +45,10 @@ void rank_calibrate(const RankContext& run, bool quick) {
   const auto backend = make_onednn_backend();
   Network network(*backend, library.model(YamlValue(name, "model")), {.batch = 8});
   const double seconds = quick && netcluster ? 0.1 : 0.5;
-  const std::vector<Row> sharing = measure_contention(run.transport, run.polling, network, seconds);
-  rows.insert(rows.end(), sharing.begin(), sharing.end());
-  for (Row& row : rows) row.set("ranks", static_cast<std::int64_t>(run.cluster.ranks));
-  if (run.transport.is_rank_0()) write_atomically(links_file(run.folder), to_json_lines({"calibrate", rows}));
+  const LinkMeasurements sharing = measure_contention(run.transport, run.polling, network, seconds);
+  links.insert(links.end(), sharing.begin(), sharing.end());
+  for (LinkMeasurement& one : links) one.ranks = run.cluster.ranks;
+  if (run.transport.is_rank_0()) write_atomically(links_file(run.folder), to_json_lines(to_results(links)));
 }
 
 namespace {
@@ -126,18 +127,17 @@ LoadCost time_loads(const RankContext& run, const CapturedNetworks& networks) {
     else
       sleep_until(now().wall + kSleepSeconds);
   };
-  std::vector<Row> rows = measure_storage(run.transport, run.polling, run.folder, compute);
+  LinkMeasurements loads = measure_storage(run.transport, run.polling, run.folder, compute);
   if (computes) {
-    const std::vector<Row> beside =
-        measure_compute_beside_load(run.transport, run.polling, run.folder, compute, rows);
-    rows.insert(rows.end(), beside.begin(), beside.end());
+    const LinkMeasurements beside =
+        measure_compute_beside_load(run.transport, run.polling, run.folder, compute, loads);
+    loads.insert(loads.end(), beside.begin(), beside.end());
   }
   LoadCost cost;
-  for (const Row& row : rows) {
-    append_line(links_file(run.folder), to_json_line({"calibrate", {}}, row));
-    const double bytes = row.number("bytes").value_or(1);
-    cost.off_core = std::max(cost.off_core, row.number("off_core_seconds").value_or(0) / bytes);
-    cost.stolen = std::max(cost.stolen, row.number("stolen_seconds").value_or(0) / bytes);
+  for (const LinkMeasurement& one : loads) {
+    append_line(links_file(run.folder), to_json_line(one));
+    cost.off_core = std::max(cost.off_core, one.off_core_seconds.value_or(0) / one.bytes);
+    cost.stolen = std::max(cost.stolen, one.stolen_seconds.value_or(0) / one.bytes);
   }
   return {broadcast_from_rank_0(run.transport, cost.off_core),
           broadcast_from_rank_0(run.transport, cost.stolen)};
@@ -146,7 +146,8 @@ LoadCost time_loads(const RankContext& run, const CapturedNetworks& networks) {
 }  // namespace
 
 void rank_validate(const RankContext& run, const ValidationOptions& options) {
-  const Validation validation = read_validation(options, run.cluster.ranks);
+  const Validation validation =
+      read_validation(options, run.cluster.ranks, placeholder_platform(run.cluster));
   Library library;
   const auto backend = make_onednn_backend();
   const auto speed = options.sleep ? nullptr : make_core_speed_probe(run, *backend, library);
@@ -163,7 +164,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
   if (speed) speed->set_reference();
   if (!measured) captures.write();
   CapturedNetworks networks = captures.networks();
-  const bool loads = std::ranges::count(validation.loads, true) > 0;
+  const bool loads = any_plan(validation, &Plan::load_data);
   const LoadCost load_cost = loads ? time_loads(run, networks) : LoadCost{};
   wait_for_stage(run.control, run.state, 1);
   SleepOrShardDevices devices(run, *backend, validation, options, std::move(networks.shards));

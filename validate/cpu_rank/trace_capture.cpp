@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -105,7 +106,7 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     const NetworkVariant& variant = validation.variants[i];
     const auto file = shard_trace_file(run.folder, variant, validation.partitions[i]);
     const Model& model = model_of(variant, place.library);
-    const ModelPartition partition = partition_of_point(validation, i, model, run.cluster.ranks);
+    const ModelPartition partition = validation.plan(i).partition;
     if (!partition.simulated_only.empty() || !known.insert(file).second) continue;
     CaptureJob one{variant, fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch),
                    file, rank_shard(model, partition, run.transport.rank()), nullptr};
@@ -160,8 +161,7 @@ std::vector<TimedArithmetic> arithmetic_of(const CaptureShared& shared, const Ne
   std::map<std::string, TimedArithmetic> by_name;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     if (validation.variants[i] != variant || !validation.partitions[i].empty()) continue;
-    for (TimedArithmetic& one :
-         arithmetic_of(strategy_value(validation, i, "kind"), whole, shared.run.transport))
+    for (TimedArithmetic& one : arithmetic_of(validation.strategy(i), whole, shared.run.transport))
       by_name.try_emplace(one.name, one);
   }
   std::vector<TimedArithmetic> all;
@@ -175,20 +175,22 @@ bool has_servers(const CaptureShared& shared, const NetworkVariant& variant) {
     return false;
   const Validation& validation = shared.validation;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    if (validation.variants[i] == variant && !strategy_value(validation, i, "server").empty()) return true;
+    const bool servers = std::ranges::any_of(validation.plan(i).roles, std::logical_not(), &Role::training);
+    if (validation.variants[i] == variant && servers) return true;
   }
   return false;
 }
 
-/// Puts rows into the measured links, in place of those of the forecast before. Called by all ranks.
-/// @param old  true for the rows that are replaced
-void replace_links(const RankContext& run, const std::vector<Row>& rows, bool (*old)(const Row&)) {
+/// Puts measurements into the file of links, in place of those of the forecast before. Called by all ranks.
+/// @param old  true for those that are replaced
+void replace_links(const RankContext& run, const LinkMeasurements& links,
+                   bool (*old)(const LinkMeasurement&)) {
   if (!run.transport.is_rank_0()) return;
   const auto file = links_file(run.folder);
-  Results links = read_json_lines(read_file(file), file.string());
-  std::erase_if(links.rows, old);
-  links.rows.insert(links.rows.end(), rows.begin(), rows.end());
-  write_atomically(file, to_json_lines(links));
+  LinkMeasurements all = read_link_measurements(file);
+  std::erase_if(all, old);
+  all.insert(all.end(), links.begin(), links.end());
+  write_atomically(file, to_json_lines(to_results(all)));
 }
 
 constexpr int kArithmeticRepeats = 16, kFewestArithmeticRepeats = 3;  // for all forecasts, for one
@@ -202,7 +204,7 @@ std::map<std::filesystem::path, double> time_arithmetic_of(const CaptureShared& 
   const RankContext& run = shared.run;
   const int repeats = std::max(kArithmeticRepeats / shared.options.forecasts, kFewestArithmeticRepeats);
   std::map<std::filesystem::path, double> arrays;
-  std::vector<Row> rows;
+  LinkMeasurements links;
   for (const CaptureJob& one : all) {
     if (!one.shard.is_whole() || one.variant.accumulates || one.capture == nullptr) continue;
     Network& network = *one.capture->network();
@@ -210,13 +212,15 @@ std::map<std::filesystem::path, double> time_arithmetic_of(const CaptureShared& 
     const auto progress = [&run](const std::string& name) {
       set_status(run.state, ("timing the arithmetic of a strategy: " + name).c_str());
     };
-    for (const Row& row : time_arithmetic(run.transport, network, one.file.stem().string(),
-                                          arithmetic_of(shared, one.variant, whole), repeats, progress)) {
-      if (row.text("algorithm") == kSumOfGradients) arrays[one.file] = *row.number("seconds") / kSumArrays;
-      rows.push_back(row);
+    for (const LinkMeasurement& timed :
+         time_arithmetic(run.transport, network, one.file.stem().string(),
+                         arithmetic_of(shared, one.variant, whole), repeats, progress)) {
+      if (timed.algorithm == kSumOfGradients) arrays[one.file] = timed.seconds / kSumArrays;
+      links.push_back(timed);
     }
   }
-  replace_links(run, rows, [](const Row& row) { return row.text("what") == "arithmetic"; });
+  replace_links(run, links,
+                [](const LinkMeasurement& old) { return old.what == LinkMeasurement::What::arithmetic; });
   return arrays;
 }
 
@@ -229,8 +233,8 @@ void time_server_messages(const CaptureShared& shared, const std::vector<Capture
         !has_servers(shared, one.variant))
       continue;
     const auto progress = [&run] { set_status(run.state, "timing messages between programs"); };
-    for (const Row& row : time_program_messages(run, *one.capture->network(), progress))
-      append_line(links_file(run.folder), to_json_line({"calibrate", {}}, row));
+    for (const LinkMeasurement& message : time_program_messages(run, *one.capture->network(), progress))
+      append_line(links_file(run.folder), to_json_line(message));
   }
 }
 
@@ -287,7 +291,7 @@ void TraceCaptures::write() {
   take_missing_turns();
   const ComputeScope computing(&shared_.run.polling);  // threads that carry messages of runs must not poll
   const auto& [run, validation, options, place, in_step] = shared_;
-  replace_links(run, in_step_.take_rows(), [](const Row& row) { return row.text("in_step") == "true"; });
+  replace_links(run, in_step_.take_rows(), [](const LinkMeasurement& old) { return old.in_step; });
   for (const CaptureJob& one : jobs_) write_trace(run, one);
   time_compressions();
   if (!options.sleep) {

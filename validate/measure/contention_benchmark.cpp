@@ -13,6 +13,8 @@
 namespace stepcast {
 namespace {
 
+using What = LinkMeasurement::What;
+
 constexpr double kMaxSlowdown = 100;  // limit of the key `strategy.compute_slowdown`
 constexpr std::size_t kStream = 16'000'000;
 
@@ -23,19 +25,19 @@ struct BackgroundThread {
   std::function<void()> wait;  ///< waits for the submitted work
 };
 
-std::vector<Row> measure_memory(Transport& transport, double budget) {
+LinkMeasurements measure_memory(Transport& transport, double budget) {
   const auto a = allocate_floats(kStream), b = allocate_floats(kStream), c = allocate_floats(kStream);
   const auto stream = [&] {
     for (std::size_t i = 0; i < kStream; ++i) c.get()[i] = a.get()[i] + b.get()[i];
   };
-  std::vector<Row> rows;
+  LinkMeasurements rows;
   const Repeats alone = time_repeated(transport, budget, [&] {
     if (transport.is_rank_0()) stream();
   });
   const Repeats together = time_repeated(transport, budget, stream);
   if (!transport.is_rank_0()) return {};
-  rows.push_back(link_row("memory_alone", "", 12.0 * kStream, alone));
-  rows.push_back(link_row("memory_together", "", 12.0 * kStream, together));
+  rows.push_back(link_measurement(What::memory_alone, "", 12.0 * kStream, alone));
+  rows.push_back(link_measurement(What::memory_together, "", 12.0 * kStream, together));
   return rows;
 }
 
@@ -59,13 +61,13 @@ std::int64_t elements_for(Transport& transport, double seconds) {
 /// CPU time that pipeline messages cost a busy core. All ranks send one message and receive one while they
 /// compute a step, with the copies from a tensor to a message buffer and back. The cost is the time beyond
 /// the longer of the step alone and the messages alone, whichever thread needs it.
-std::vector<Row> measure_message_host(Transport& transport, Backend& backend,
+LinkMeasurements measure_message_host(Transport& transport, Backend& backend,
                                       const BackgroundThread& background, double budget) {
   constexpr std::int64_t kFewest = 1 << 14, kMost = 1 << 20;  // floats
   const RankId next = transport.rank_after(1);
   const RankId before = transport.rank_after(-1);
   const auto memory = allocate_floats(kStream);
-  std::vector<Row> rows;
+  LinkMeasurements rows;
   for (std::int64_t size = kFewest; size <= kMost; size *= 4) {
     std::int64_t place = 0;
     const Round round{
@@ -97,8 +99,9 @@ std::vector<Row> measure_message_host(Transport& transport, Backend& backend,
     if (!transport.is_rank_0()) continue;
     for (std::size_t i = 0; i < repeats_of[2].seconds.size(); ++i)
       repeats_of[2].seconds[i] -= std::max(repeats_of[0].seconds[i], repeats_of[1].seconds[i]);
-    Row row = link_row("message_host", "", 4.0 * static_cast<double>(size), repeats_of[2]);
-    row.set("seconds", std::max(0.0, *row.number("seconds")));
+    LinkMeasurement row =
+        link_measurement(What::message_host, "", 4.0 * static_cast<double>(size), repeats_of[2]);
+    row.seconds = std::max(0.0, row.seconds);
     rows.push_back(row);
   }
   return rows;
@@ -117,9 +120,9 @@ double message_slowdown(double compute_slowdown) {
   return 1 / (1 - kCopiesShare * (1 - 1 / compute_slowdown));
 }
 
-std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling, Network& network,
+LinkMeasurements measure_contention(Transport& transport, PollingPolicy& polling, Network& network,
                                     double budget) {
-  std::vector<Row> rows = measure_memory(transport, budget);
+  LinkMeasurements rows = measure_memory(transport, budget);
   const auto compute = [&] {
     const ComputeScope computing(&polling);
     network.step();
@@ -151,16 +154,16 @@ std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling
     background.submit([] {});
     background.wait();
   });
-  const std::vector<Row> messages = measure_message_host(transport, network.backend(), background, budget);
+  const LinkMeasurements messages = measure_message_host(transport, network.backend(), background, budget);
   if (!transport.is_rank_0()) return {};
   rows.insert(rows.end(), messages.begin(), messages.end());
   const double bytes = 4.0 * static_cast<double>(elements);
-  rows.push_back(link_row("compute_alone", "", 0, repeats_of[0]));
-  rows.push_back(link_row("all_reduce_alone", "ring", bytes, repeats_of[1]));
-  rows.push_back(link_row("compute_beside", "ring", bytes, repeats_of[2]));
+  rows.push_back(link_measurement(What::compute_alone, "", 0, repeats_of[0]));
+  rows.push_back(link_measurement(What::all_reduce_alone, "ring", bytes, repeats_of[1]));
+  rows.push_back(link_measurement(What::compute_beside, "ring", bytes, repeats_of[2]));
   const double alone = median_of(undisturbed_seconds(repeats_of[0]));
-  rows.back().set("seconds", alone + median_difference(repeats_of[2], repeats_of[0]));
-  rows.push_back(link_row("hand_over", "", 0, handed));
+  rows.back().seconds = alone + median_difference(repeats_of[2], repeats_of[0]);
+  rows.push_back(link_measurement(What::hand_over, "", 0, handed));
   return rows;
 }
 

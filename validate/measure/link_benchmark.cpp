@@ -18,6 +18,8 @@ namespace stepcast {
 
 namespace {
 
+using What = LinkMeasurement::What;
+
 constexpr std::int64_t kFootprint = 16'000'000;  // floats; more than the caches hold
 
 class LinkBenchmark {
@@ -27,7 +29,7 @@ class LinkBenchmark {
         options_(options),
         group_(options.group == 0 ? transport.ranks() : options.group) {}
 
-  std::vector<Row> run() {
+  LinkMeasurements run() {
     if (transport_.ranks() < 2) return {};
     for (int round = 0; round < options_.rounds; ++round) {
       if (!options_.table_only) measure_messages();
@@ -35,36 +37,37 @@ class LinkBenchmark {
       if (!options_.table_only || group_ < transport_.ranks()) measure_shifts();
       measure_all_reduces();
     }
-    std::vector<Row> rows;
+    LinkMeasurements links;
     for (const Measured& one : measured_)
-      rows.push_back(link_row(one.what, one.algorithm, one.bytes, one.repeats));
-    return rows;
+      links.push_back(link_measurement(one.what, one.algorithm, one.bytes, one.repeats));
+    return links;
   }
 
  private:
   struct Measured {
-    std::string what, algorithm;
+    What what;
+    std::string algorithm;
     double bytes;
     Repeats repeats;  ///< repeats of all rounds
   };
 
   void measure_one_way(std::int64_t smallest) {
-    sweep_sizes("half_round_trip", "", smallest,
+    sweep_sizes(What::half_round_trip, "", smallest,
                 [this](std::int64_t n) { ping_pong(n, transport_.rank() < RankId{2}); });
   }
 
   void measure_messages() {
     measure_one_way(4);
     if (transport_.ranks() > 3) {
-      sweep_sizes("pairs", "", 4, [this](std::int64_t n) {
+      sweep_sizes(What::pairs, "", 4, [this](std::int64_t n) {
         ping_pong(n, (transport_.rank().value | 1) < transport_.ranks());
       });
     }
   }
 
   void measure_shifts() {
-    sweep_sizes("shift_replace", "", 4, [this](std::int64_t n) { shift(n, OnReceive::copy); });
-    sweep_sizes("shift_add", "", 4, [this](std::int64_t n) { shift(n, OnReceive::reduce); });
+    sweep_sizes(What::shift_replace, "", 4, [this](std::int64_t n) { shift(n, OnReceive::copy); });
+    sweep_sizes(What::shift_add, "", 4, [this](std::int64_t n) { shift(n, OnReceive::reduce); });
   }
 
   void measure_all_reduces() {
@@ -72,17 +75,18 @@ class LinkBenchmark {
                                       Algorithm::recursive_doubling, Algorithm::double_tree}) {
       if (algorithm != Algorithm::ring && options_.table_only) continue;
       const std::string name = algorithm_names()[static_cast<std::size_t>(algorithm)];
-      sweep_sizes("all_reduce", name, 16, [this, algorithm](std::int64_t n) { all_reduce(algorithm, n); });
+      sweep_sizes(What::all_reduce, name, 16,
+                  [this, algorithm](std::int64_t n) { all_reduce(algorithm, n); });
     }
     const std::vector<RankId> ranks = first_ranks(transport_.ranks());
     for (const LibraryAllReduce& library : options_.compared) {
-      sweep_sizes("all_reduce", library.name, 16, [&](std::int64_t n) {
+      sweep_sizes(What::all_reduce, library.name, 16, [&](std::int64_t n) {
         library.sum({buffer(n), static_cast<std::size_t>(n)}, ranks);
       });
     }
   }
 
-  void accumulate(const std::string& what, const std::string& algorithm, double bytes, const Repeats& more) {
+  void accumulate(What what, const std::string& algorithm, double bytes, const Repeats& more) {
     auto found = std::find_if(measured_.begin(), measured_.end(), [&](const Measured& one) {
       return one.what == what && one.algorithm == algorithm && one.bytes == bytes;
     });
@@ -105,20 +109,21 @@ class LinkBenchmark {
     return region;
   }
 
-  void sweep_sizes(const std::string& what, const std::string& algorithm, std::int64_t smallest,
+  void sweep_sizes(What what, const std::string& algorithm, std::int64_t smallest,
                    const std::function<void(std::int64_t)>& once) {
-    if (options_.on_progress) options_.on_progress(algorithm.empty() ? what : what + " " + algorithm);
+    if (options_.on_progress)
+      options_.on_progress(algorithm.empty() ? to_string(what) : to_string(what) + " " + algorithm);
     for (std::int64_t bytes = smallest; static_cast<double>(bytes) <= options_.max_bytes; bytes *= 2) {
       buffer(bytes / 4);
       const Repeats repeats = time_repeated(
           transport_, options_.budget / options_.rounds, [&] { once(bytes / 4); },
-          what == "all_reduce" ? options_.pause : 0);
+          what == What::all_reduce ? options_.pause : 0);
       double middle = 0;
       if (transport_.is_rank_0()) {
         accumulate(what, algorithm, static_cast<double>(bytes), repeats);
         middle = median_of(undisturbed_seconds(repeats));
       }
-      if (broadcast_from_rank_0(transport_, middle) * (what == "half_round_trip" ? 2 : 1) >
+      if (broadcast_from_rank_0(transport_, middle) * (what == What::half_round_trip ? 2 : 1) >
           options_.max_seconds)
         break;
     }
@@ -172,22 +177,21 @@ class LinkBenchmark {
 
 }  // namespace
 
-Row link_row(const std::string& what, const std::string& algorithm, double bytes, const Repeats& repeats) {
-  const double share = what == "half_round_trip" || what == "pairs" ? 0.5 : 1;
-  Row row;
-  row.set("what", what);
-  row.set("algorithm", algorithm);
-  row.set("bytes", bytes);
+LinkMeasurement link_measurement(What what, const std::string& algorithm, double bytes,
+                                 const Repeats& repeats) {
+  const double share = what == What::half_round_trip || what == What::pairs ? 0.5 : 1;
   const std::vector<double> seconds = undisturbed_seconds(repeats);
-  row.set("seconds", share * median_of(seconds));
-  row.set("low", share * quantile(seconds, 0.25));
-  row.set("high", share * quantile(seconds, 0.75));
-  row.set("repeats", static_cast<std::int64_t>(seconds.size()));
-  row.set("cpu_seconds", share * repeats.cpu_seconds);
-  return row;
+  LinkMeasurement one{what, algorithm};
+  one.bytes = bytes;
+  one.seconds = share * median_of(seconds);
+  one.low = share * quantile(seconds, 0.25);
+  one.high = share * quantile(seconds, 0.75);
+  one.repeats = static_cast<std::int64_t>(seconds.size());
+  one.cpu_seconds = share * repeats.cpu_seconds;
+  return one;
 }
 
-std::vector<Row> measure_links(Transport& transport, const LinkBenchmarkOptions& options) {
+LinkMeasurements measure_links(Transport& transport, const LinkBenchmarkOptions& options) {
   return LinkBenchmark(transport, options).run();
 }
 
@@ -253,24 +257,24 @@ class StorageBenchmark {
 
 /// The most bytes, in whole MiB, that a rank loads within 3/4 of a computation; 0: less than one. The same on
 /// all ranks.
-std::int64_t load_within(Transport& transport, const std::vector<Row>& waited, double computation) {
+std::int64_t load_within(Transport& transport, const LinkMeasurements& waited, double computation) {
   constexpr double kMebibyte = 1 << 20;
-  const auto storage = measured_storage({"", waited}, 1);
+  const auto storage = measured_storage(waited, 1);
   const double bytes = storage ? (0.75 * computation - storage->latency.value) * storage->bandwidth.value : 0;
   const double most = static_cast<double>(std::ranges::max(kLoads));
   const double whole = kMebibyte * std::floor(std::clamp(bytes, 0.0, most) / kMebibyte);
   return static_cast<std::int64_t>(broadcast_from_rank_0(transport, whole));
 }
 
-Row load_row(const char* what, std::int64_t bytes, double seconds, const std::vector<double>& samples) {
-  Row row;
-  row.set("what", std::string(what));
-  row.set("bytes", static_cast<double>(bytes));
-  row.set("seconds", seconds);
-  row.set("low", quantile(samples, 0.25));
-  row.set("high", quantile(samples, 0.75));
-  row.set("repeats", static_cast<std::int64_t>(samples.size()));
-  return row;
+LinkMeasurement load_measurement(What what, std::int64_t bytes, double seconds,
+                                 const std::vector<double>& samples) {
+  LinkMeasurement one{what};
+  one.bytes = static_cast<double>(bytes);
+  one.seconds = seconds;
+  one.low = quantile(samples, 0.25);
+  one.high = quantile(samples, 0.75);
+  one.repeats = static_cast<std::int64_t>(samples.size());
+  return one;
 }
 
 /// The samples of all ranks, on rank 0.
@@ -282,22 +286,22 @@ std::vector<double> of_all_ranks(Transport& transport, const std::vector<double>
 
 }  // namespace
 
-std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
+LinkMeasurements measure_storage(Transport& transport, PollingPolicy& polling,
                                  const std::filesystem::path& folder, const std::function<void()>& compute) {
   StorageBenchmark benchmark(transport, polling, folder, compute);
-  std::vector<Row> rows;
+  LinkMeasurements rows;
   for (const std::int64_t bytes : kLoads) {
     const std::vector<double> seconds = benchmark.waited_loads(bytes);
     if (transport.is_rank_0())
-      rows.push_back(load_row("storage", bytes, uninterrupted_mean(seconds), seconds));
+      rows.push_back(load_measurement(What::storage, bytes, uninterrupted_mean(seconds), seconds));
   }
   return rows;
 }
 
-std::vector<Row> measure_compute_beside_load(Transport& transport, PollingPolicy& polling,
+LinkMeasurements measure_compute_beside_load(Transport& transport, PollingPolicy& polling,
                                              const std::filesystem::path& folder,
                                              const std::function<void()>& compute,
-                                             const std::vector<Row>& storage) {
+                                             const LinkMeasurements& storage) {
   StorageBenchmark benchmark(transport, polling, folder, compute);
   std::vector<double> alone;
   for (int i = 0; i < 5; ++i) alone.push_back(benchmark.computation(0).wall);
@@ -323,34 +327,30 @@ std::vector<Row> measure_compute_beside_load(Transport& transport, PollingPolicy
   longer = of_all_ranks(transport, longer);
   off_core = of_all_ranks(transport, off_core);
   if (!transport.is_rank_0()) return {};
-  Row row = load_row("compute_beside_load", bytes, mean(longer), longer);
-  row.set("off_core_seconds", mean(off_core));
-  row.set("stolen_seconds", stolen / pairs);
-  return {row};
+  LinkMeasurement one = load_measurement(What::compute_beside_load, bytes, mean(longer), longer);
+  one.off_core_seconds = mean(off_core);
+  one.stolen_seconds = stolen / pairs;
+  return {one};
 }
 
-std::optional<MeasuredStorage> measured_storage(const Results& results, int sharing) {
+std::optional<MeasuredStorage> measured_storage(const LinkMeasurements& links, int sharing) {
   double least_bytes = 0, least = 0, most_bytes = 0, most = 0;
-  for (const Row& row : results.rows) {
-    if (row.text("what") != "storage") continue;
-    const double bytes = row.number("bytes").value_or(0), seconds = row.number("seconds").value_or(0);
-    if (least_bytes == 0 || bytes < least_bytes) least_bytes = bytes, least = seconds;
-    if (bytes > most_bytes) most_bytes = bytes, most = seconds;
+  for (const LinkMeasurement& one : links) {
+    if (one.what != What::storage) continue;
+    if (least_bytes == 0 || one.bytes < least_bytes) least_bytes = one.bytes, least = one.seconds;
+    if (one.bytes > most_bytes) most_bytes = one.bytes, most = one.seconds;
   }
   if (most_bytes <= least_bytes || most <= least) return std::nullopt;
   const double rate = (most_bytes - least_bytes) / (most - least);
   return MeasuredStorage{{sharing * rate}, {std::max(0.0, least - least_bytes / rate)}};
 }
 
-double load_slowdown(const Results& results) {
-  const auto storage = measured_storage(results, 1);
-  for (const Row& row : results.rows) {
-    if (!storage || row.text("what") != "compute_beside_load") continue;
-    const Bytes bytes{row.number("bytes").value_or(0)};
-    const double load = (storage->latency + bytes / storage->bandwidth).value;
-    return compute_slowdown(load, load, load + row.number("seconds").value_or(0));
-  }
-  return 1;
+double load_slowdown(const LinkMeasurements& links) {
+  const auto storage = measured_storage(links, 1);
+  const LinkMeasurement* beside = first_of(links, What::compute_beside_load);
+  if (!storage || beside == nullptr) return 1;
+  const double load = (storage->latency + Bytes{beside->bytes} / storage->bandwidth).value;
+  return compute_slowdown(load, load, load + beside->seconds);
 }
 
 }  // namespace stepcast

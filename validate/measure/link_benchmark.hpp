@@ -8,10 +8,10 @@
 
 #include "core/typed_numbers.hpp"
 #include "kernels/network/network.hpp"
-#include "report/results/results.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/transport.hpp"
+#include "validate/measure/link_measurement.hpp"
 
 namespace stepcast {
 
@@ -24,14 +24,13 @@ struct LinkBenchmarkOptions {
   double pause = 0;          ///< before each all-reduce [s]
   int rounds = 1;            ///< rounds over all benchmarks, because the speed of a shared machine changes
   bool table_only = false;   ///< only what a LinkTable is fitted to
-  bool one_way = false;      ///< with `table_only`: also the rows of measured_one_way
+  bool one_way = false;      ///< with `table_only`: also what measured_one_way needs
   std::vector<LibraryAllReduce> compared = {};  ///< libraries whose all-reduces are measured too
   /// Called before each benchmark with its name; may be empty.
   std::function<void(const std::string&)> on_progress;
 };
 
-/// Measures the links between the ranks; all ranks call it. Rows (rank 0 only): `what`, `algorithm`, `bytes`,
-/// `seconds` (median), `low`, `high` (quartiles), `repeats`, `cpu_seconds` of rank 0. Benchmarks:
+/// Measures the links between the ranks; all ranks call it. Rank 0 gets the medians, with quartiles:
 ///
 /// half_round_trip    half of a round trip between ranks 0 and 1, while the other ranks are idle
 /// pairs              the same between ranks 2 i and 2 i + 1 of all pairs at once: contention of pairs
@@ -39,13 +38,13 @@ struct LinkBenchmarkOptions {
 ///                    once: a round of a ring
 /// shift_add          the same with the received values added: a round of a ring reduce-scatter
 /// all_reduce         all-reduces by each algorithm and by each library of `compared`
-std::vector<Row> measure_links(Transport& transport, const LinkBenchmarkOptions& options);
+LinkMeasurements measure_links(Transport& transport, const LinkBenchmarkOptions& options);
 
-/// A row of such a table.
-Row link_row(const std::string& what, const std::string& algorithm, double bytes, const Repeats& repeats);
+/// One of them.
+LinkMeasurement link_measurement(LinkMeasurement::What what, const std::string& algorithm, double bytes,
+                                 const Repeats& repeats);
 
-/// Measures how much ranks of one machine slow each other down. All ranks call it. The rows have the columns
-/// of measure_links:
+/// Measures how much ranks of one machine slow each other down. All ranks call it; rank 0 gets:
 ///
 /// memory_alone       rank 0 adds two arrays of 64 MB into a third (12 bytes an element); the others wait
 /// memory_together    all ranks do so at once
@@ -54,7 +53,7 @@ Row link_row(const std::string& what, const std::string& algorithm, double bytes
 /// compute_beside     training steps while the progress thread executes that all-reduce
 /// message_host       CPU time of pipeline messages during a step, by message size
 /// hand_over          time from the program to the progress thread, and back
-std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling, Network& network,
+LinkMeasurements measure_contention(Transport& transport, PollingPolicy& polling, Network& network,
                                     double budget);
 
 /// Factor by which computation is slower while a collective runs. Let C be the time of the computation alone,
@@ -75,7 +74,7 @@ double message_slowdown(double compute_slowdown);
 /// (rank 0 only): `what` = storage, `bytes` of each rank, `seconds`, the mean time of a load after a
 /// computation, on the slowest rank.
 /// @param compute  a rank's computation, or its sleep
-std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
+LinkMeasurements measure_storage(Transport& transport, PollingPolicy& polling,
                                  const std::filesystem::path& folder, const std::function<void()>& compute);
 
 /// Measures how much longer a computation takes if a load begins with it, because interrupts and copies of a
@@ -84,10 +83,10 @@ std::vector<Row> measure_storage(Transport& transport, PollingPolicy& polling,
 /// rank had the core, and `stolen_seconds`, the core-seconds of this machine that a hypervisor took for the
 /// loads of all ranks. No row if no load of a mebibyte fits into a computation.
 /// @param storage  rows of measure_storage
-std::vector<Row> measure_compute_beside_load(Transport& transport, PollingPolicy& polling,
+LinkMeasurements measure_compute_beside_load(Transport& transport, PollingPolicy& polling,
                                              const std::filesystem::path& folder,
                                              const std::function<void()>& compute,
-                                             const std::vector<Row>& storage);
+                                             const LinkMeasurements& storage);
 
 /// A disk that several ranks read at once: a load takes latency + ranks x bytes / bandwidth.
 struct MeasuredStorage {
@@ -97,11 +96,11 @@ struct MeasuredStorage {
 
 /// The storage of rows of measure_storage; none without such rows.
 /// @param sharing  ranks that the platform puts on one disk
-std::optional<MeasuredStorage> measured_storage(const Results& results, int sharing);
+std::optional<MeasuredStorage> measured_storage(const LinkMeasurements& links, int sharing);
 
 /// Factor on compute while input loads, `data.compute_slowdown`, from these rows; 1 without a row
 /// `compute_beside_load`. Of a load that takes L seconds beside a longer computation, compute loses the time
 /// x: the factor is L / (L - x).
-double load_slowdown(const Results& results);
+double load_slowdown(const LinkMeasurements& links);
 
 }  // namespace stepcast

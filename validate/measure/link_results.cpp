@@ -8,7 +8,6 @@
 #include <map>
 #include <stdexcept>
 
-#include "report/results/results.hpp"
 #include "report/statistics/statistics.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "validate/measure/link_benchmark.hpp"
@@ -103,11 +102,11 @@ Seconds schedule_time(const Schedule& schedule, const LinkTable& links, Bytes bu
 
 namespace {
 
-double seconds_of(const Results& results, const std::string& what) {
-  for (const Row& row : results.rows) {
-    if (row.text("what") == what) return row.number("seconds").value_or(0);
-  }
-  return 0;
+using What = LinkMeasurement::What;
+
+double seconds_of(const LinkMeasurements& links, What what) {
+  const LinkMeasurement* first = first_of(links, what);
+  return first == nullptr ? 0 : first->seconds;
 }
 
 AllReduceChoice choice_of(const std::string& algorithm) {
@@ -121,11 +120,11 @@ bool is_own_algorithm(const std::string& name) {
   return name != "mpi" && std::ranges::find(algorithm_names(), name) != algorithm_names().end();
 }
 
-std::vector<MessageTime> times_of_ring(const Results& results, int ranks) {
+std::vector<MessageTime> times_of_ring(const LinkMeasurements& links, int ranks) {
   std::vector<MessageTime> times;
-  for (const Row& row : results.rows) {
-    if (row.text("what") != "all_reduce" || row.text("algorithm") != "ring") continue;
-    times.push_back({{*row.number("bytes") / ranks}, {*row.number("seconds") / (2 * (ranks - 1))}});
+  for (const LinkMeasurement& one : links) {
+    if (one.what != What::all_reduce || one.algorithm != "ring") continue;
+    times.push_back({{one.bytes / ranks}, {one.seconds / (2 * (ranks - 1))}});
   }
   return times;
 }
@@ -133,110 +132,106 @@ std::vector<MessageTime> times_of_ring(const Results& results, int ranks) {
 /// Times of messages in shared memory. An all-reduce inside a training step moves arrays that are in other
 /// caches than those of many all-reduces in a row, so its rate holds for all messages up to the whole array,
 /// as trees send it.
-std::vector<MessageTime> times_in_memory(const Results& results, int ranks) {
-  std::vector<MessageTime> times = times_of_ring(results, ranks);
-  for (const Row& row : results.rows) {
-    if (row.text("in_step") != "true") continue;
-    const double array = *row.number("bytes"), part = array / ranks;
-    std::erase_if(times,
-                  [&](const MessageTime& one) { return one.size.value > part && one.size.value <= array; });
-    times.push_back({{array}, {*row.number("seconds") / (2 * (ranks - 1)) * ranks}});
+std::vector<MessageTime> times_in_memory(const LinkMeasurements& links, int ranks) {
+  std::vector<MessageTime> times = times_of_ring(links, ranks);
+  for (const LinkMeasurement& one : links) {
+    if (!one.in_step) continue;
+    const double array = one.bytes, part = array / ranks;
+    std::erase_if(
+        times, [&](const MessageTime& time) { return time.size.value > part && time.size.value <= array; });
+    times.push_back({{array}, {one.seconds / (2 * (ranks - 1)) * ranks}});
   }
   return times;
 }
 
-std::vector<MessageTime> times_of_shifts(const Results& results) {
+std::vector<MessageTime> times_of_shifts(const LinkMeasurements& links) {
   std::map<double, double> replaced;
-  for (const Row& row : results.rows) {
-    if (row.text("what") == "shift_replace") replaced[*row.number("bytes")] = *row.number("seconds");
+  for (const LinkMeasurement& one : links) {
+    if (one.what == What::shift_replace) replaced[one.bytes] = one.seconds;
   }
   std::vector<MessageTime> times;
-  for (const Row& row : results.rows) {
-    if (row.text("what") != "shift_add") continue;
-    const auto same = replaced.find(*row.number("bytes"));
-    if (same != replaced.end())
-      times.push_back({{same->first}, {(same->second + *row.number("seconds")) / 2}});
+  for (const LinkMeasurement& one : links) {
+    if (one.what != What::shift_add) continue;
+    const auto same = replaced.find(one.bytes);
+    if (same != replaced.end()) times.push_back({{same->first}, {(same->second + one.seconds) / 2}});
   }
   return times;
 }
 
 }  // namespace
 
-std::vector<MessageTime> message_times(const Results& results, const Cluster& cluster) {
-  if (cluster.kind == Cluster::Kind::memory) return times_in_memory(results, cluster.ranks);
-  return cluster.racks == 1 ? times_of_ring(results, cluster.ranks) : times_of_shifts(results);
+std::vector<MessageTime> message_times(const LinkMeasurements& links, const Cluster& cluster) {
+  if (cluster.kind == Cluster::Kind::memory) return times_in_memory(links, cluster.ranks);
+  return cluster.racks == 1 ? times_of_ring(links, cluster.ranks) : times_of_shifts(links);
 }
 
-double measured_one_way(const Results& results, const Cluster& cluster, const LinkTable& table) {
+double measured_one_way(const LinkMeasurements& links, const Cluster& cluster, const LinkTable& table) {
   constexpr double kLeast = 1 << 16;  // bytes; smaller messages are mostly latency
   if (cluster.kind != Cluster::Kind::memory) return 1;
   std::map<double, double> both_ways;
-  for (const MessageTime& one : times_of_ring(results, cluster.ranks))
+  for (const MessageTime& one : times_of_ring(links, cluster.ranks))
     both_ways.try_emplace(one.size.value, one.time.value);
   std::vector<double> ratios;
-  for (const Row& row : results.rows) {
-    if (row.text("what") != "half_round_trip") continue;
-    const auto same = both_ways.find(*row.number("bytes"));
+  for (const LinkMeasurement& one : links) {
+    if (one.what != What::half_round_trip) continue;
+    const auto same = both_ways.find(one.bytes);
     if (same == both_ways.end() || same->first < kLeast) continue;
-    const double alone = std::max(*row.number("seconds") - table.latency.value, 1e-9);
+    const double alone = std::max(one.seconds - table.latency.value, 1e-9);
     ratios.push_back((same->second - table.latency.value) / alone);
   }
   return ratios.empty() ? 1 : std::clamp(median_of(ratios), 1.0, 2.0);
 }
 
-std::vector<MessageTime> program_times(const Results& results) {
+std::vector<MessageTime> program_times(const LinkMeasurements& links) {
   std::vector<MessageTime> times;
-  for (const Row& row : results.rows) {
-    if (row.text("what") == "program_message")
-      times.push_back({{*row.number("bytes")}, {*row.number("seconds")}});
+  for (const LinkMeasurement& one : links) {
+    if (one.what == What::program_message) times.push_back({{one.bytes}, {one.seconds}});
   }
   return times;
 }
 
-LinkTable measured_link_table(const Results& results, const Cluster& cluster) {
-  LinkTable table = fitted_link_table(message_times(results, cluster));
-  table.one_way = measured_one_way(results, cluster, table);
-  table.program_times = program_times(results);
+LinkTable measured_link_table(const LinkMeasurements& links, const Cluster& cluster) {
+  LinkTable table = fitted_link_table(message_times(links, cluster));
+  table.one_way = measured_one_way(links, cluster, table);
+  table.program_times = program_times(links);
   return table;
 }
 
-std::vector<AllReduceTime> all_reduce_times(const Results& results, const LinkTable& links, int ranks) {
+std::vector<AllReduceTime> all_reduce_times(const LinkMeasurements& links, const LinkTable& table,
+                                            int ranks) {
   std::map<double, AllReduceTime> best;
-  for (const Row& row : results.rows) {
-    if (row.text("what") != "all_reduce") continue;
-    AllReduceTime& one = best[*row.number("bytes")];
-    one.bytes = *row.number("bytes");
-    const double seconds = *row.number("seconds");
-    if (!is_own_algorithm(row.text("algorithm"))) {
-      one.by_library[row.text("algorithm")] = seconds;
-    } else if (one.measured == 0 || seconds < one.measured) {
-      one.measured = seconds;
-      one.algorithm = row.text("algorithm");
+  for (const LinkMeasurement& row : links) {
+    if (row.what != What::all_reduce) continue;
+    AllReduceTime& one = best[row.bytes];
+    one.bytes = row.bytes;
+    if (!is_own_algorithm(row.algorithm)) {
+      one.by_library[row.algorithm] = row.seconds;
+    } else if (one.measured == 0 || row.seconds < one.measured) {
+      one.measured = row.seconds;
+      one.algorithm = row.algorithm;
     }
   }
   std::vector<AllReduceTime> times;
   for (auto& [bytes, one] : best) {
     if (one.measured == 0) continue;
     const auto schedule = all_reduce_schedule(choice_of(one.algorithm), {ranks, 1}, {bytes});
-    one.predicted = schedule_time(*schedule, links, {bytes}).value;
+    one.predicted = schedule_time(*schedule, table, {bytes}).value;
     times.push_back(one);
   }
   return times;
 }
 
-Contention contention_of(const Results& results) {
+Contention contention_of(const LinkMeasurements& links) {
   Contention sharing;
-  for (const Row& row : results.rows) {
-    const std::string what = row.text("what");
-    const double rate = row.number("bytes").value_or(0) / row.number("seconds").value_or(1);
-    if (what == "memory_alone") sharing.memory_alone = rate;
-    if (what == "memory_together") sharing.memory_together = rate;
+  for (const LinkMeasurement& one : links) {
+    if (one.what == What::memory_alone) sharing.memory_alone = one.bytes / one.seconds;
+    if (one.what == What::memory_together) sharing.memory_together = one.bytes / one.seconds;
   }
-  sharing.hand_over = seconds_of(results, "hand_over");
-  const double background = seconds_of(results, "compute_beside");
+  sharing.hand_over = seconds_of(links, What::hand_over);
+  const double background = seconds_of(links, What::compute_beside);
   if (background > 0) {
-    sharing.compute_slowdown = compute_slowdown(seconds_of(results, "compute_alone"),
-                                                seconds_of(results, "all_reduce_alone"), background);
+    sharing.compute_slowdown = compute_slowdown(seconds_of(links, What::compute_alone),
+                                                seconds_of(links, What::all_reduce_alone), background);
   }
   return sharing;
 }
@@ -369,6 +364,13 @@ std::string platform_text(const MeasuredPlatform& platform) {
   return fmt::format("name: {}\nsource: {}\ndevice: {}\n{}{}", quoted(platform.name), quoted(platform.source),
                      platform.device, one ? one_machine(platform) : several_nodes(platform),
                      storage_text(platform));
+}
+
+YamlNode placeholder_platform(const Cluster& cluster) {
+  const MeasuredPlatform platform{"unmeasured",     "placeholder while points are checked",
+                                  cluster,          fitted_link_table({{{1}, {1e-6}}, {{1e6}, {1e-3}}}),
+                                  "v100-sxm2-16gb", MeasuredStorage{{1e9}, {1e-4}}};
+  return parse_yaml(platform_text(platform), "placeholder platform");
 }
 
 }  // namespace stepcast

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "platforms/platform.hpp"
-#include "report/results/results.hpp"
 #include "runtime/ranks/cluster.hpp"
 #include "strategies/collectives/schedule.hpp"
 #include "validate/measure/link_benchmark.hpp"
+#include "validate/measure/link_measurement.hpp"
 
 namespace stepcast {
 
@@ -52,24 +52,24 @@ Seconds message_time(const LinkTable& table, Bytes size);
 /// ranks begin each round together.
 Seconds schedule_time(const Schedule& schedule, const LinkTable& links, Bytes buffer);
 
-/// Message times from the rows that measure_links wrote. With one switch, the rows are ring all-reduces: an
+/// Message times from what measure_links measured. With one switch, it measures ring all-reduces: an
 /// all-reduce of S bytes over P ranks sends 2 (P - 1) messages of S / P bytes one after the other. In shared
 /// memory, the rate of an all-reduce inside a training step (`in_step`) holds up to messages of S bytes. With
-/// two racks, the rows are rounds of a ring inside the racks; a message takes the mean of a round that adds
+/// two racks, it measures rounds of a ring inside the racks; a message takes the mean of a round that adds
 /// and a round that replaces.
-std::vector<MessageTime> message_times(const Results& results, const Cluster& cluster);
+std::vector<MessageTime> message_times(const LinkMeasurements& links, const Cluster& cluster);
 
-/// LinkTable::one_way of ranks of one machine, from the rows `half_round_trip` of measure_links and the
+/// LinkTable::one_way of ranks of one machine, from `half_round_trip` of measure_links and the
 /// messages of ring all-reduces, in which every rank sends and receives at once: the median over the sizes
 /// that both have. 1 if none has, or if ranks are on several machines, whose links work in both directions at
 /// once.
-double measured_one_way(const Results& results, const Cluster& cluster, const LinkTable& table);
+double measured_one_way(const LinkMeasurements& links, const Cluster& cluster, const LinkTable& table);
 
-/// The rows `program_message`, as time_program_messages measures them.
-std::vector<MessageTime> program_times(const Results& results);
+/// The times of `program_message`, as time_program_messages measures them.
+std::vector<MessageTime> program_times(const LinkMeasurements& links);
 
-/// The table that is fitted to the rows of measure_links, with its `one_way` and `program_times`.
-LinkTable measured_link_table(const Results& results, const Cluster& cluster);
+/// The table that is fitted to what measure_links measured, with its `one_way` and `program_times`.
+LinkTable measured_link_table(const LinkMeasurements& links, const Cluster& cluster);
 
 /// Measured and predicted all-reduce times of one buffer size.
 struct AllReduceTime {
@@ -80,16 +80,16 @@ struct AllReduceTime {
 };
 
 /// For each size, the fastest of stepcast's algorithms, its time by the link table, and the libraries' times.
-std::vector<AllReduceTime> all_reduce_times(const Results& results, const LinkTable& links, int ranks);
+std::vector<AllReduceTime> all_reduce_times(const LinkMeasurements& links, const LinkTable& table, int ranks);
 
-/// The slow-down of ranks of one machine by each other, from rows of measure_contention.
+/// The slow-down of ranks of one machine by each other, from what measure_contention measured.
 struct Contention {
   double memory_alone = 0, memory_together = 0;  ///< memory bandwidth of a rank [B/s]
   double compute_slowdown = 1;
   double hand_over = 0;  ///< from the program to the progress thread, and back [s]
 };
 
-Contention contention_of(const Results& results);
+Contention contention_of(const LinkMeasurements& links);
 
 /// A platform with measured links.
 struct MeasuredPlatform {
@@ -105,5 +105,9 @@ struct MeasuredPlatform {
 /// In a netcluster each rank is a node, behind one switch, or in two racks whose uplink has its configured
 /// share of the measured bandwidth.
 std::string platform_text(const MeasuredPlatform& platform);
+
+/// A platform of the cluster for experiments before anything is measured: with storage, and with any device
+/// for which layer times can be derived.
+YamlNode placeholder_platform(const Cluster& cluster);
 
 }  // namespace stepcast

@@ -61,8 +61,8 @@ std::vector<std::pair<double, double>> curve(const std::vector<std::string>& set
                                              std::int64_t batch = 16) {
   const Task task = [&] {
     std::string text;
-    for (const Row& row : simulate_learning(experiment_of(settings), batch).rows)
-      text += to_json_line({}, row) + "\n";
+    for (const EvaluatedLoss& one : simulate_learning(experiment_of(settings), batch).evaluations)
+      text += to_json_line({}, to_row(one)) + "\n";
     return text;
   };
   std::vector<std::pair<double, double>> points;

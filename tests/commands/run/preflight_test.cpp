@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "commands/run/finish.hpp"
+#include "commands/run/checked_points.hpp"
 #include "rows.hpp"
 
 using namespace stepcast;
@@ -23,24 +23,24 @@ Scenario with_channels(const std::string& first, const std::string& second) {
 
 }  // namespace
 
-TEST_CASE("a key that is idle wherever it is given is noted once", "[commands]") {
-  CHECK(idle_notes(with_channels("2", "4"), {{0, {kChannels}}, {1, {kChannels}}}) == Lines{kNote});
-  CHECK(idle_notes(with_channels("2", ""), {{0, {kChannels}}, {1, {}}}) == Lines{kNote});
+TEST_CASE("a key that is ineffective wherever it is given is noted once", "[commands]") {
+  CHECK(ineffective_notes(with_channels("2", "4"), {{0, {kChannels}}, {1, {kChannels}}}) == Lines{kNote});
+  CHECK(ineffective_notes(with_channels("2", ""), {{0, {kChannels}}, {1, {}}}) == Lines{kNote});
 }
 
 TEST_CASE("a key that has an effect at one of its points is not noted", "[commands]") {
-  CHECK(idle_notes(with_channels("2", "4"), {{0, {kChannels}}, {1, {}}}).empty());
+  CHECK(ineffective_notes(with_channels("2", "4"), {{0, {kChannels}}, {1, {}}}).empty());
 }
 
 TEST_CASE("a key that a point gives inside a mapping is given", "[commands]") {
   Scenario scenario = with_channels("2", "");
   scenario.points[1].values = {parse_assignment("strategy={kind: synchronous, channels: 2}")};
-  CHECK(idle_notes(scenario, {{0, {kChannels}}, {1, {}}}).empty());
+  CHECK(ineffective_notes(scenario, {{0, {kChannels}}, {1, {}}}).empty());
 }
 
 TEST_CASE("a point of one device, which ignores most keys, does not decide which keys have an effect",
           "[commands]") {
   const IneffectiveAtPoint alone{.point = 1, .one_device = true};
-  CHECK(idle_notes(with_channels("2", "4"), {{0, {kChannels}}, alone}) == Lines{kNote});
-  CHECK(idle_notes(with_channels("2", "4"), {alone}).empty());
+  CHECK(ineffective_notes(with_channels("2", "4"), {{0, {kChannels}}, alone}) == Lines{kNote});
+  CHECK(ineffective_notes(with_channels("2", "4"), {alone}).empty());
 }

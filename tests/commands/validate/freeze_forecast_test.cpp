@@ -24,7 +24,7 @@ struct Measured {
       : options(std::move(wanted)), cluster{.ranks = ranks} {
     options.scenario = (folder.path() / "scenario.yaml").string();
     write_atomically(options.scenario, text);
-    validation = read_validation(options, ranks);
+    validation = read_validation(options, ranks, placeholder_platform(cluster));
     const std::string trace = read_file(STEPCAST_SOURCE_DIR "/models/traces/small-cnn-b64-cpu.yaml");
     write_atomically(trace_file(folder.path(), validation.variants.at(0)), trace);
     for (const char* bytes : {"1024", "1048576"}) {
@@ -134,6 +134,31 @@ TEST_CASE("the forecast takes the measured time of a strategy's arithmetic, unle
   CHECK(more("{kind: parameter_server, server: own_device}", "server update") == Approx(0.020));
   CHECK(more("{kind: bmuf, mini_batches: 2, block_momentum: 0.5, filter_bandwidth: 1 GB/s}", "filter") == 0);
   CHECK(more("{kind: parameter_server, server: own_device, apply_time: 1 ms}", "server update") == 0);
+}
+
+TEST_CASE("a strategy says by itself what a real run measures for it", "[commands]") {
+  const Strategy& blocks = *find_strategy("model_averaging");
+  Strategy own{"own_blocks", "a strategy of a test",
+               "",           blocks.plan,
+               blocks.keys,  "{kind: own_blocks, mini_batches: 2}",
+               "small-cnn"};
+  own.exchanges_every_step = false;
+  own.continues_without_failed = true;
+  own.timed_arithmetic = blocks.timed_arithmetic;
+  add_strategy(own);
+  const auto forecast = [&own](double seconds) {
+    return forecast_of(own.example, {arithmetic("average", "small-cnn-b64-local", seconds)});
+  };
+  CHECK(forecast(0.050) - forecast(0.030) == Approx(0.020));
+  CHECK(default_response({}, own.kind) == FailureResponse::shrink);
+}
+
+TEST_CASE("a batch of all workers is shared out, as in a forecast without real ranks", "[commands]") {
+  const Measured measured(
+      "name: shared\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
+      "global_batch: 256\nworkers: 2\nstrategy: {kind: synchronous, accumulation: 2}\n",
+      {}, 2);
+  CHECK(measured.validation.variants.at(0).batch == 64);
 }
 
 TEST_CASE("a second forecast takes the times that were measured since the first", "[commands]") {
@@ -258,7 +283,7 @@ TEST_CASE("a point that cannot be run for real is refused before anything is mea
                      "name: refused\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
                      "batch_per_worker: 64\nstrategy: " +
                          strategy + "\nsimulation: {steps: 3}\n");
-    const Validation validation = read_validation(options, 2);
+    const Validation validation = read_validation(options, 2, placeholder_platform({.ranks = 2}));
     CHECK_THROWS_WITH(check_points(validation, options, {.ranks = 2}, {}), Catch::Contains(why));
   };
   refuse("{kind: parameter_server, server: colocated}", "it needs 3 ranks, servers included; give --ranks 3");

@@ -63,14 +63,14 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
   const Curve whole = on_one_rank(), shared = learned(c.strategy, c.ranks, *c.model, options);
   check_same(shared, whole);
   // The training does something. On held-out data the loss may rise: there are only 40 samples to learn from.
-  CHECK(std::abs(*whole.rows.back().number("loss") - *whole.rows.front().number("loss")) > 0.01);
+  CHECK(std::abs(whole.evaluations.back().loss - whole.evaluations.front().loss) > 0.01);
 
   const auto file = std::filesystem::temp_directory_path() / ("stepcast-learned-" + std::to_string(getpid()));
   const YamlNode text = parse_yaml(*c.model, "model.yaml");
   save_checkpoint(file, read_model(YamlValue(text, "")), whole.last);
   options.start = file.string();
   const Curve from_there = learned(c.strategy, c.ranks, *c.model, options);
-  CHECK(*from_there.rows.front().number("loss") == Approx(*whole.rows.back().number("loss")).epsilon(1e-5));
+  CHECK(from_there.evaluations.front().loss == Approx(whole.evaluations.back().loss).epsilon(1e-5));
   check_same(from_there, on_one_rank());
   std::filesystem::remove(file);
 }
@@ -96,14 +96,16 @@ TEST_CASE("ranks with arrays in device memory learn to the same bits", "[validat
   LearningOptions options = options_of(c);
   const Curve plain = learned(c.strategy, c.ranks, *c.model, options);
   const auto check_equal = [](const Curve& one, const Curve& other) {
-    REQUIRE(one.rows.size() == other.rows.size());
-    REQUIRE(one.rows.size() > 2);
-    for (std::size_t i = 0; i < one.rows.size(); ++i) {
-      for (const char* column : {"step", "samples", "loss", "accuracy"})
-        CHECK(one.rows[i].number(column) == other.rows[i].number(column));
+    REQUIRE(one.evaluations.size() == other.evaluations.size());
+    REQUIRE(one.evaluations.size() > 2);
+    for (std::size_t i = 0; i < one.evaluations.size(); ++i) {
+      const EvaluatedLoss &a = one.evaluations[i], &b = other.evaluations[i];
+      CHECK((a.step == b.step && a.samples == b.samples));
+      CHECK(a.loss == b.loss);
+      CHECK(a.accuracy == b.accuracy);
     }
     CHECK(one.last == other.last);
-    CHECK(*one.rows.back().number("loss") != *one.rows.front().number("loss"));
+    CHECK(one.evaluations.back().loss != one.evaluations.front().loss);
   };
   check_equal(learned(c.strategy, c.ranks, *c.model, options, make_guarded_backend), plain);
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "tests/sim/planned_run.hpp"
 
 namespace stepcast::registry_test {
@@ -83,6 +84,12 @@ TEST_CASE("every strategy refuses an unknown key and suggests the nearest", "[si
     CHECK(error.find("did you mean \"compute_factor\"?") != std::string::npos);
     CHECK(error.find("strategy.yaml:1:") == 0);
   }
+}
+
+TEST_CASE("names that others give to a strategy suggest its kind", "[sim][registry]") {
+  CHECK(nearest_word("DDP", strategy_names()) == "synchronous");
+  CHECK(nearest_word("moe", strategy_names()) == "mixture_of_experts");
+  CHECK(nearest_word("easgd", strategy_names()) == "elastic_averaging");
 }
 
 TEST_CASE("every required key of a strategy is missed by its name", "[sim][registry]") {

@@ -8,6 +8,7 @@
 #include "kernels/onednn/backend.hpp"
 #include "ranks.hpp"
 #include "scenarios/reader/library.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
@@ -22,16 +23,16 @@ std::map<std::string, double> timed(const std::string& kind) {
     Network network(*backend, library.model(YamlValue(name, "model")), {.batch = 2});
     const Slice whole{0, trainable_parameters(network.model())};
     std::set<std::string> told;
-    const std::vector<Row> rows =
-        time_arithmetic(transport, network, "t", arithmetic_of(kind, whole, transport), 4,
+    const LinkMeasurements links =
+        time_arithmetic(transport, network, "t", arithmetic_of(*find_strategy(kind), whole, transport), 4,
                         [&](const std::string& what) { told.insert(what); });
     if (!transport.is_rank_0()) return;
-    for (const Row& row : rows) {
-      const auto time = arithmetic_time({"calibrate", rows}, "t", row.text("algorithm"));
-      seconds[row.text("algorithm")] = time ? time->value : -1;
-      CHECK(told.count(row.text("algorithm")) == 1);
+    for (const LinkMeasurement& one : links) {
+      const auto time = arithmetic_time(links, "t", one.algorithm);
+      seconds[one.algorithm] = time ? time->value : -1;
+      CHECK(told.count(one.algorithm) == 1);
     }
-    CHECK_FALSE(arithmetic_time({"calibrate", rows}, "another trace", kSumOfGradients));
+    CHECK_FALSE(arithmetic_time(links, "another trace", kSumOfGradients));
   });
   return seconds;
 }

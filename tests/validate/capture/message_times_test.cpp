@@ -46,7 +46,7 @@ struct ShardedNetwork {
 /// copies added to a trace.
 struct Trained {
   double by_device = 0, in_captured_steps = 0;
-  std::vector<Row> rows = {};
+  LinkMeasurements rows = {};
   double copies = 0;
 };
 
@@ -121,10 +121,10 @@ TEST_CASE("captured steps of spatial shards exchange what real runs exchange", "
     CHECK((one.copies > 0) == network.reshards);
   }
   REQUIRE_FALSE(all.front().rows.empty());
-  for (const Row& row : all.front().rows) {
-    CHECK(row.text("in_step") == "true");
-    CHECK(*row.number("seconds") > 0);
-    CHECK(*row.number("repeats") >= kSteps - 1);  // the first step was not accepted
+  for (const LinkMeasurement& one : all.front().rows) {
+    CHECK(one.in_step);
+    CHECK(one.seconds > 0);
+    CHECK(one.repeats >= kSteps - 1);  // the first step was not accepted
   }
 }
 

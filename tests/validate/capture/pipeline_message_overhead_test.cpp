@@ -56,14 +56,12 @@ TEST_CASE("the cost at a layer without passes is added to the layers around it",
 }
 
 TEST_CASE("the CPU time of a message is interpolated between measured sizes", "[validate]") {
-  Results links{"calibrate", {}};
+  LinkMeasurements links;
   CHECK(message_host_time(links, {1000}).value == 0);
   for (const double bytes : {1000.0, 3000.0}) {
-    Row row;
-    row.set("what", std::string("message_host"));
-    row.set("bytes", bytes);
-    row.set("seconds", bytes == 1000 ? 0.2 : 1.0);
-    links.rows.push_back(row);
+    LinkMeasurement& one = links.emplace_back(LinkMeasurement{LinkMeasurement::What::message_host});
+    one.bytes = bytes;
+    one.seconds = bytes == 1000 ? 0.2 : 1.0;
   }
   CHECK(message_host_time(links, {1000}).value == Approx(0.1));
   CHECK(message_host_time(links, {2000}).value == Approx(0.3));

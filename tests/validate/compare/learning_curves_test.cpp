@@ -12,6 +12,7 @@ Row learned(const char* point, std::int64_t step, std::int64_t each, double seco
   row.set("point", point);
   row.set("step", step);
   row.set("mini_batches_a_step", each);
+  row.set("samples", 64.0 * static_cast<double>(step));
   row.set("seconds", seconds);
   row.set("loss", loss);
   row.set("accuracy", accuracy);
@@ -108,7 +109,6 @@ TEST_CASE("a point with several seeds has medians, a range and a band", "[valida
     for (const int step : {0, 10}) {
       Row row = learned("a", step, 1, step * 0.1 * seed, step == 0 ? 2.5 : final_loss[seed - 1], 0.5);
       row.set("seed", std::int64_t{seed});
-      row.set("samples", 64.0 * step);
       learning.rows.push_back(row);
     }
   }
@@ -133,6 +133,12 @@ TEST_CASE("a point with several seeds has medians, a range and a band", "[valida
   CHECK(plot.curves[0].band[1].low == 0.4);
   CHECK(plot.curves[0].band[1].high == 0.9);
   CHECK(curve_script(plot)->data.find("$b0 << EOD\n0 2.5 2.5\n2 0.4 0.9\nEOD\n") != std::string::npos);
+}
+
+TEST_CASE("an evaluation without a time is an error with its line", "[validate][learning][errors]") {
+  Results learning{"s", {learned("a", 0, 1, 0, 2.5, 0.1), learned("a", 10, 1, 1, 0.5, 0.1)}};
+  std::erase_if(learning.rows[1].cells, [](const auto& cell) { return cell.first == "seconds"; });
+  CHECK_THROWS_WITH(learning_lines(learning), "learning.jsonl:2:1: seconds: expected a number, got nothing");
 }
 
 TEST_CASE("a curve of one point is not drawn", "[validate][learning]") {

@@ -33,12 +33,10 @@ TEST_CASE("disturbed repeats do not count, except the least disturbed ones if th
 }
 
 TEST_CASE("the hand-over time to the progress thread is read if it was measured", "[validate]") {
-  Row row;
-  row.set("what", std::string("hand_over"));
-  row.set("bytes", 0.0);
-  row.set("seconds", 2e-5);
-  CHECK(contention_of({"calibrate", {row}}).hand_over == 2e-5);
-  CHECK(contention_of({"calibrate", {}}).hand_over == 0);
+  LinkMeasurement one{LinkMeasurement::What::hand_over};
+  one.seconds = 2e-5;
+  CHECK(contention_of({one}).hand_over == 2e-5);
+  CHECK(contention_of({}).hand_over == 0);
 }
 
 }  // namespace stepcast

@@ -13,14 +13,12 @@
 namespace stepcast::storage_benchmark_test {
 namespace {
 
-Results reads(const std::vector<std::pair<double, double>>& times) {
-  Results results;
+LinkMeasurements reads(const std::vector<std::pair<double, double>>& times) {
+  LinkMeasurements results;
   for (const auto& [bytes, seconds] : times) {
-    Row row;
-    row.set("what", "storage");
-    row.set("bytes", bytes);
-    row.set("seconds", seconds);
-    results.rows.push_back(row);
+    LinkMeasurement& one = results.emplace_back(LinkMeasurement{LinkMeasurement::What::storage});
+    one.bytes = bytes;
+    one.seconds = seconds;
   }
   return results;
 }
@@ -29,7 +27,7 @@ Results reads(const std::vector<std::pair<double, double>>& times) {
 
 TEST_CASE("the storage of measured reads is latency + bytes of all ranks / bandwidth", "[validate]") {
   const auto seconds = [](double bytes) { return 2e-4 + bytes / 500e6; };
-  const Results results = reads({{4096, seconds(4096)}, {1e6, seconds(1e6)}, {16e6, seconds(16e6)}});
+  const LinkMeasurements results = reads({{4096, seconds(4096)}, {1e6, seconds(1e6)}, {16e6, seconds(16e6)}});
   const auto storage = measured_storage(results, 3);
   REQUIRE(storage);
   CHECK(storage->latency.value == Approx(2e-4));
@@ -39,25 +37,23 @@ TEST_CASE("the storage of measured reads is latency + bytes of all ranks / bandw
 
 TEST_CASE("compute beside loads is slower by the time that it loses while they last", "[validate]") {
   const auto load = [](double bytes) { return 2e-3 + bytes / 500e6; };
-  Results results = reads({{4096, load(4096)}, {8e6, load(8e6)}});  // 4e6 bytes take 10 ms
+  LinkMeasurements results = reads({{4096, load(4096)}, {8e6, load(8e6)}});  // 4e6 bytes take 10 ms
   CHECK(load_slowdown(results) == 1);
-  Row row;
-  row.set("what", "compute_beside_load");
-  row.set("bytes", 4e6);
-  row.set("seconds", 2e-3);
-  results.rows.push_back(row);
+  LinkMeasurement& beside = results.emplace_back(LinkMeasurement{LinkMeasurement::What::compute_beside_load});
+  beside.bytes = 4e6;
+  beside.seconds = 2e-3;
   CHECK(load_slowdown(results) == Approx(10.0 / 8));
-  results.rows.back().set("seconds", -1e-3);  // noise: compute was not slower
+  beside.seconds = -1e-3;  // noise: compute was not slower
   CHECK(load_slowdown(results) == 1);
 }
 
 namespace {
 
-using Measure = std::function<std::vector<Row>(Transport&, PollingPolicy&)>;
+using Measure = std::function<LinkMeasurements(Transport&, PollingPolicy&)>;
 
 /// Rows of two ranks.
-std::vector<Row> measured(const Measure& measure) {
-  std::vector<Row> rows;
+LinkMeasurements measured(const Measure& measure) {
+  LinkMeasurements rows;
   std::array<PollingPolicy, 2> polling;
   run_ranks("memory", 2, [&](Transport& transport, Transport&) {
     PollingPolicy& own = polling.at(transport.rank().index());
@@ -75,28 +71,29 @@ std::function<void()> sleeping(double seconds) {
 }  // namespace
 
 TEST_CASE("ranks measure their loads at once, by rising size", "[validate]") {
-  const std::vector<Row> rows = measured([](Transport& transport, PollingPolicy& polling) {
+  const LinkMeasurements rows = measured([](Transport& transport, PollingPolicy& polling) {
     return measure_storage(transport, polling, std::filesystem::temp_directory_path(), sleeping(1e-4));
   });
   REQUIRE(rows.size() == 5);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    CHECK(rows[i].text("what") == "storage");
-    CHECK(rows[i].number("seconds").value_or(0) > 0);
-    if (i > 0) CHECK(*rows[i].number("bytes") > *rows[i - 1].number("bytes"));
+    CHECK((rows[i].what == LinkMeasurement::What::storage));
+    CHECK(rows[i].seconds > 0);
+    if (i > 0) CHECK(rows[i].bytes > rows[i - 1].bytes);
   }
 }
 
 TEST_CASE("ranks measure how much longer a computation takes beside a load that fits into it", "[validate]") {
-  Results storage = reads({{4096, 1e-4}, {16 << 20, 20e-3}});  // loads of up to 12 MiB fit into 20 ms
-  const std::vector<Row> rows = measured([&](Transport& transport, PollingPolicy& polling) {
+  LinkMeasurements storage =
+      reads({{4096, 1e-4}, {16 << 20, 20e-3}});  // loads of up to 12 MiB fit into 20 ms
+  const LinkMeasurements rows = measured([&](Transport& transport, PollingPolicy& polling) {
     return measure_compute_beside_load(transport, polling, std::filesystem::temp_directory_path(),
-                                       sleeping(0.02), storage.rows);
+                                       sleeping(0.02), storage);
   });
   REQUIRE(rows.size() == 1);
-  CHECK(rows.back().text("what") == "compute_beside_load");
-  CHECK(rows.back().number("bytes").value_or(0) >= 1 << 20);
-  CHECK(rows.back().number("stolen_seconds").has_value());
-  storage.rows.push_back(rows.back());
+  CHECK((rows.back().what == LinkMeasurement::What::compute_beside_load));
+  CHECK(rows.back().bytes >= 1 << 20);
+  CHECK(rows.back().stolen_seconds.has_value());
+  storage.push_back(rows.back());
   CHECK(load_slowdown(storage) >= 1);
 }
 

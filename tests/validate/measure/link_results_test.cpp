@@ -70,18 +70,15 @@ TEST_CASE("a table needs two sizes and positive times", "[validate][links]") {
 TEST_CASE("in shared memory the rate of an all-reduce inside a step holds up to messages of the whole array",
           "[validate][links]") {
   const auto ring = [](double bytes, double seconds, bool in_step) {
-    Row row;
-    row.set("what", std::string("all_reduce"));
-    row.set("algorithm", std::string("ring"));
-    row.set("bytes", bytes);
-    row.set("seconds", seconds);
-    if (in_step) row.set("in_step", true);
-    return row;
+    LinkMeasurement one{LinkMeasurement::What::all_reduce, "ring"};
+    one.bytes = bytes;
+    one.seconds = seconds;
+    one.in_step = in_step;
+    return one;
   };
   // 1 GB/s in a row, 2 GB/s inside a step: messages of 4 MB on two ranks.
-  const Results rows{"",
-                     {ring(8, 2e-6, false), ring(4e6, 4e-3, false), ring(12e6, 12e-3, false),
-                      ring(8e6, 4e-3, true), ring(32e6, 32e-3, false)}};
+  const LinkMeasurements rows{ring(8, 2e-6, false), ring(4e6, 4e-3, false), ring(12e6, 12e-3, false),
+                              ring(8e6, 4e-3, true), ring(32e6, 32e-3, false)};
   const LinkTable memory =
       fitted_link_table(message_times(rows, {.kind = Cluster::Kind::memory, .ranks = 2}));
   CHECK(message_time(memory, {2e6}).value == Approx(2e-3));
@@ -109,25 +106,48 @@ TEST_CASE("on the written platform, messages between programs take their measure
   measured.cluster = read_cluster("memory", 2);
   measured.links = {{1e-6}, {5e9}, {{{std::numeric_limits<double>::infinity()}, {0}, 1}}};
   measured.links.one_way = 1.6;
-  Results results;
+  LinkMeasurements links;
   for (const auto& [bytes, seconds] : std::vector<std::pair<double, double>>{
            {256, 30e-6}, {65536, 60e-6}, {4194304, 1.2e-3}, {4194304, 1.2e-3}}) {
-    Row row;
-    row.set("what", std::string("program_message"));
-    row.set("bytes", bytes);
-    row.set("seconds", seconds);
-    results.rows.push_back(row);
+    LinkMeasurement& one = links.emplace_back(LinkMeasurement{LinkMeasurement::What::program_message});
+    one.bytes = bytes;
+    one.seconds = seconds;
     measured.links.program_times.push_back({{bytes}, {seconds}});
   }
-  CHECK(program_times(results).size() == measured.links.program_times.size());
+  CHECK(program_times(links).size() == measured.links.program_times.size());
   const YamlNode root = parse_yaml(platform_text(measured), "written.yaml");
   const Platform platform = read_platform(YamlValue(root, ""));
-  for (const MessageTime& one : program_times(results)) {
+  for (const MessageTime& one : program_times(links)) {
     const MessageCost& cost = message_cost(platform.program_costs_in_node(), one.size);
     const double rate = cost.bandwidth_factor * measured.links.one_way * measured.links.bandwidth.value;
     const double seconds = measured.links.latency.value + cost.overhead.value + one.size.value / rate;
     CHECK(seconds == Approx(one.time.value).epsilon(5e-3));  // the latency is the whole time of 256 bytes
   }
+}
+
+TEST_CASE("a measured link is written and read back, and a bad line is an error with its place",
+          "[validate][links][errors]") {
+  LinkMeasurement one{LinkMeasurement::What::all_reduce, "ring"};
+  one.bytes = 1024;
+  one.seconds = 1e-4;
+  one.low = 9e-5;
+  one.repeats = 7;
+  one.in_step = true;
+  one.ranks = 4;
+  const LinkMeasurements read = read_link_measurements(to_json_line(one) + "\n", "links.jsonl");
+  REQUIRE(read.size() == 1);
+  CHECK(to_row(read.front()).cells == to_row(one).cells);
+  CHECK(first_of(read, LinkMeasurement::What::storage) == nullptr);
+
+  const auto second = [&](const std::string& line) {
+    return [text = to_json_line(one) + "\n" + line + "\n"] { read_link_measurements(text, "links.jsonl"); };
+  };
+  CHECK_THROWS_WITH(second(R"({"what":"all_reduce","algorithm":"ring","seconds":1e-4})")(),
+                    "links.jsonl:2:1: bytes: expected a number, got nothing");
+  CHECK_THROWS_WITH(second(R"({"what":"all_reduce","bytes":8,"seconds":"fast"})")(),
+                    "links.jsonl:2:1: seconds: expected a number, got \"fast\"");
+  CHECK_THROWS_WITH(second(R"({"what":"gossip","bytes":8,"seconds":1})")(),
+                    Catch::StartsWith("links.jsonl:2:1: what: expected one of half_round_trip, pairs"));
 }
 
 }  // namespace stepcast

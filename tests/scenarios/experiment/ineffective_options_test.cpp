@@ -9,7 +9,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 /// Keys of a point of a shipped scenario that have no effect.
-Lines idle(const std::string& scenario, const std::vector<std::string>& settings) {
+Lines ineffective(const std::string& scenario, const std::vector<std::string>& settings) {
   Lines lines;
   for (const IneffectiveKey& one : shipped_experiment(scenario, settings).plan.ineffective_keys)
     lines.push_back(to_string(one));
@@ -18,18 +18,18 @@ Lines idle(const std::string& scenario, const std::vector<std::string>& settings
 
 Lines on_16(std::vector<std::string> settings) {
   settings.emplace_back("workers=16");
-  return idle("resnet50-ethernet-cpu", settings);
+  return ineffective("resnet50-ethernet-cpu", settings);
 }
 
 }  // namespace
 
-TEST_CASE("a scenario in which every key has an effect has no idle keys", "[scenarios]") {
+TEST_CASE("a scenario in which every key has an effect has no ineffective keys", "[scenarios]") {
   CHECK(on_16({}).empty());
-  CHECK(idle("goyal-imagenet-1h", {"workers=256"}).empty());
-  CHECK(idle("aluminum-weak-scaling", {"workers=64", "strategy.all_reduce=ring"}).empty());
+  CHECK(ineffective("goyal-imagenet-1h", {"workers=256"}).empty());
+  CHECK(ineffective("aluminum-weak-scaling", {"workers=64", "strategy.all_reduce=ring"}).empty());
 }
 
-TEST_CASE("options of another all-reduce than the one that runs are idle", "[scenarios]") {
+TEST_CASE("options of another all-reduce than the one that runs are ineffective", "[scenarios]") {
   CHECK(on_16({"strategy.all_reduce=double_tree", "strategy.channels=2"}) ==
         Lines{"strategy.channels: has no effect with all_reduce: double_tree"});
   CHECK(on_16({"strategy.inside_node=leader"}) ==
@@ -43,7 +43,7 @@ TEST_CASE("options of another all-reduce than the one that runs are idle", "[sce
   CHECK(on_16({"strategy.all_reduce=ring", "strategy.channels=2", "platform=lassen"}).empty());
 }
 
-TEST_CASE("keys of an all-reduce are idle where none runs", "[scenarios]") {
+TEST_CASE("keys of an all-reduce are ineffective where none runs", "[scenarios]") {
   CHECK(on_16({"strategy.all_reduce=ring", "strategy.compression=top_k"}) ==
         Lines{"strategy.all_reduce: has no effect with compression: top_k"});
   CHECK(on_16({"strategy={kind: zero, stage: 1, all_reduce: ring}"}) ==
@@ -55,7 +55,7 @@ TEST_CASE("keys of an all-reduce are idle where none runs", "[scenarios]") {
         Lines{"strategy.all_reduce: has no effect without a group_size above 1"});
 }
 
-TEST_CASE("keys outside of the strategy can be idle too", "[scenarios]") {
+TEST_CASE("keys outside of the strategy can be ineffective too", "[scenarios]") {
   CHECK(on_16({"noise={jitter: none, per: node, start_spread: 1 s}"}) ==
         Lines{"noise.per: has no effect without jitter or stragglers",
               "noise.start_spread: has no effect where workers keep a common pace"});
@@ -69,24 +69,25 @@ TEST_CASE("keys outside of the strategy can be idle too", "[scenarios]") {
         Lines{"strategy.serial_share: has no effect with threads: 1"});
 }
 
-TEST_CASE("kernels of layers that the network does not have are idle", "[scenarios]") {
+TEST_CASE("kernels of layers that the network does not have are ineffective", "[scenarios]") {
   const auto with = [](const std::string& kernels) {
-    return idle("goyal-imagenet-1h",
-                {"workers=16", "trace=derived", "platform.device=a100-40gb", "kernels=" + kernels});
+    return ineffective("goyal-imagenet-1h",
+                       {"workers=16", "trace=derived", "platform.device=a100-40gb", "kernels=" + kernels});
   };
   CHECK(with("{precision: f16, update: fused}").empty());
   CHECK(with("{precision: f16, attention: flash, gelu: eager}") ==
         Lines{"kernels.attention: has no effect without layers of attention",
               "kernels.gelu: has no effect without layers of GELU"});
   CHECK(with("{layout: nhwc}").empty());  // batch norm
-  CHECK(idle("goyal-imagenet-1h", {"workers=16", "model=vgg16", "trace=derived", "platform.device=a100-40gb",
-                                   "kernels={layout: nhwc}"}) ==
+  CHECK(ineffective("goyal-imagenet-1h", {"workers=16", "model=vgg16", "trace=derived",
+                                          "platform.device=a100-40gb", "kernels={layout: nhwc}"}) ==
         Lines{"kernels.layout: has no effect without tensor cores and batch norm"});
   CHECK(with("{optimizer: sgd, update: fused}") ==
         Lines{"kernels.update: has no effect as fused: sgd has one operation"});
 }
 
-TEST_CASE("a single worker reports no idle keys", "[scenarios]") {
-  CHECK(idle("resnet50-ethernet-cpu", {"workers=1", "strategy.all_reduce=ring", "strategy.tree_piece=1 MiB"})
+TEST_CASE("a single worker reports no ineffective keys", "[scenarios]") {
+  CHECK(ineffective("resnet50-ethernet-cpu",
+                    {"workers=1", "strategy.all_reduce=ring", "strategy.tree_piece=1 MiB"})
             .empty());
 }

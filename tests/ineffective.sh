@@ -1,10 +1,10 @@
 #!/bin/bash
 # Every option of every strategy either changes what is forecast or is said to have no effect: each is run with two values,
 # and `without_effect` in the results must name it exactly if both give the same results.
-# Usage: tests/no_effect.sh STEPCAST (exit code 77: python3-yaml is not installed)
+# Usage: tests/ineffective.sh STEPCAST (exit code 77: python3-yaml is not installed)
 set -u
 tests=$(realpath "$(dirname "$0")")
-python3 -c 'import yaml' 2>/dev/null || { echo "no_effect: python3-yaml is not installed; no option was tried"; exit 77; }
+python3 -c 'import yaml' 2>/dev/null || { echo "ineffective: python3-yaml is not installed; no option was tried"; exit 77; }
 stepcast=$(realpath "$1")
 export STEPCAST_DATA=${tests%/tests}
 # In memory, where that is possible: most of the wall time went into fsync.
@@ -285,4 +285,4 @@ works noise.start_spread "0 s" "1 s" 'strategy={kind: parameter_server}'
 idle noise.straggler_factor 2 3 noise.straggler_share=0
 works noise.straggler_factor 2 3 noise.straggler_share=0.5
 
-"$tests/no_effect.py" "$stepcast" cases
+"$tests/ineffective.py" "$stepcast" cases

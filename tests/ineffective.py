@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Judges the cases that tests/no_effect.sh collects: each is a scenario whose sweep has two values of one key.
+"""Judges the cases that tests/ineffective.sh collects: each is a scenario whose sweep has two values of one key.
 
-Usage: tests/no_effect.py STEPCAST CASES
+Usage: tests/ineffective.py STEPCAST CASES
 A line of CASES: WANT, KEY, two values and settings such as strategy.bucket=tensor, separated by tabs.
 """
 
