@@ -12,6 +12,8 @@ namespace stepcast {
 namespace {
 
 constexpr std::int64_t kMostDevices = 100'000;
+/// Where a stage keeps nothing but its input, the slowest may take this much more for a smaller one: assumed.
+constexpr double kStageSlack = 1.05;
 
 Keys stage_keys() {
   return {renamed({"split_points", "list of layer names", "", "the fastest division",
@@ -39,18 +41,20 @@ Keys make_pipeline_keys() {
                     {"zero", "integer", "0 to 2", "0", "ZeRO stage over the replicas of a stage"},
                     part_trace_key()},
                    stage_keys()});
+  *std::ranges::find(keys, "recompute", &Key::name) = recompute_key();
   // The reader accepts this key of other strategies to say which key to use.
   std::ranges::find(keys, "accumulation", &Key::name)->meaning = "not valid: give micro_batches";
   return keys;
 }
 
-/// Reads `schedule`, `chunks`, `recompute_last` and `synchronize_checkpoints`.
+/// Reads `schedule`, `chunks`, `recompute`, `recompute_last` and `synchronize_checkpoints`.
 /// @param micro_batches  name of the key that gives their number
 void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& options) {
   if (const auto order = map.maybe("schedule"))
     options.order = static_cast<PipelineOrder>(order->one_of({"naive", "gpipe", "1f1b", "interleaved"}));
+  if (const auto again = map.maybe("recompute")) options.recompute = read_recompute(*again, options.order);
   if (const auto waits = map.maybe("synchronize_checkpoints"))
-    options.synchronizes_checkpoints = waits->boolean() && options.group.recompute;
+    options.synchronizes_checkpoints = waits->boolean() && options.recompute.any();
   const bool interleaved = options.order == PipelineOrder::interleaved;
   if (const auto chunks = map.maybe("chunks")) {
     options.chunks = static_cast<int>(chunks->integer(2, 1000));
@@ -60,7 +64,7 @@ void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& opti
   }
   if (const auto last = map.maybe("recompute_last")) {
     options.recompute_last = last->boolean();
-    if (!options.group.recompute) last->refuse("only valid with recompute: true");
+    if (!options.recompute.any()) last->refuse("only valid with recompute");
   }
   const int stages = options.mesh.pipeline, count = options.group.micro_batches;
   if (interleaved && stages == 1) map.at("schedule").refuse("interleaved needs stages >= 2, got 1");
@@ -80,7 +84,7 @@ const Keys& pipeline_keys() {
 
 MeshOptions read_pipeline_options(const YamlMap& map) {
   MeshOptions options;
-  options.group = read_group_options(map);
+  options.group = read_mesh_group_options(map);
   options.gradient = options.group.training.element();
   const auto count = [&](const char* key) { return static_cast<int>(map.at(key).integer(1, kMostDevices)); };
   map.at("stages", "an integer >= 1");
@@ -228,7 +232,7 @@ MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
   for (const char* key : kNotOfMesh)
     if (map.has(key)) map.at(key).refuse("not valid with a mesh of devices (mesh, shard)");
   MeshOptions options;
-  options.group = read_group_options(map);
+  options.group = read_mesh_group_options(map);
   options.mesh = read_axes(map, setting.workers());
   read_order(map, "accumulation", options);
   read_shard(map, setting, options);
@@ -258,7 +262,8 @@ Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
 }  // namespace
 
 Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const Setting& setting,
-                            const Trace& times, int runs) {
+                            const Trace& times, const MeshOptions& options) {
+  const int runs = options.mesh.pipeline * options.chunks;
   const auto named = map.maybe("split_points");
   const auto split = map.maybe("split");
   const bool by_blocks = split && split->one_of({"time", "blocks"}) == 1;
@@ -271,7 +276,9 @@ Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const S
     }
     if (seconds.size() < static_cast<std::size_t>(runs))
       stages.refuse(fmt::format("{} layers cannot form {} stages", seconds.size(), runs));
-    return balanced_stages(seconds, runs);
+    const Stages balanced = balanced_stages(seconds, runs);
+    const bool keeps_boundaries = options.recompute.kind == Recompute::Kind::stage;
+    return keeps_boundaries ? with_small_boundaries(setting.model, seconds, balanced, kStageSlack) : balanced;
   }
   Stages starts{0};
   for (const YamlValue& name : named->list()) {

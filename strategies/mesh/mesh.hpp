@@ -7,6 +7,7 @@
 #include "models/partition/layer_partition.hpp"
 #include "models/partition/pipeline_stages.hpp"
 #include "models/partition/sequence_partition.hpp"
+#include "strategies/mesh/recomputation.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
@@ -35,8 +36,9 @@ struct MeshOptions {
   GroupOptions group;
   Mesh mesh;
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
-  int chunks = 1;              ///< runs of layers in each stage
-  bool recompute_last = true;  ///< with group.recompute: the last micro-batch is computed again too
+  int chunks = 1;  ///< runs of layers in each stage
+  Recompute recompute;
+  bool recompute_last = true;  ///< with `recompute`: the last micro-batch is computed again too
   /// What the devices with the same layers partition among themselves (ZeRO 1 to 3, FSDP).
   MemoryOptions::Zero shard = MemoryOptions::Zero::none;
   /// Devices that share a partition: all copies, or those of a node (hybrid sharding).
@@ -53,9 +55,12 @@ struct MeshOptions {
   Bytes gradient;        ///< size of an element in sums of gradients
   std::string scatters;  ///< "with zero: 1": why gradients have no all-reduce; empty: they have
 
+  /// Of each layer of a device's part, once this is known.
+  std::vector<RecomputedLayer> recomputed;
+
   /// Share of the micro-batches that are computed again in the backward pass.
   double recomputed_share() const {
-    return group.recompute ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
+    return recompute.any() ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
   }
   bool shards_parameters() const { return shard == MemoryOptions::Zero::parameters; }
   /// No device keeps whole gradients, so they are scattered after every micro-batch.
@@ -73,10 +78,11 @@ const Keys& mesh_keys();
 MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting);
 
 /// First layers of all runs of layers (one for each chunk of each stage): the layers that `split_points`
-/// names, those of equal numbers of blocks, or those that make the slowest run fastest.
+/// names, those of equal numbers of blocks, or those that make the slowest run fastest; with recomputed
+/// stages, which keep what crosses their boundaries, nearly so.
 /// @param stages  the key that is wrong if there are too few layers
 Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const Setting& setting,
-                            const Trace& times, int runs);
+                            const Trace& times, const MeshOptions& options);
 
 Strategy pipeline_strategy();
 

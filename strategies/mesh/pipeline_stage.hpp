@@ -89,11 +89,6 @@ struct StageGroups {
 PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int number, const Stages& starts,
                          const StageGroups& places, GroupPlan& groups);
 
-/// The layers of a range that recomputation computes again: those of the network's blocks, because
-/// Megatron-LM, FSDP and torchtitan checkpoint blocks, not what stands before and after them; of a network
-/// without blocks, all.
-LayerRange recomputed_layers(const Model& model, LayerRange layers);
-
 /// Runs of layers of the part that are gathered together, last first, clamped to `layers`: the blocks of the
 /// network (layers named block7_...) and the layers between them, or buckets.
 std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options);

@@ -39,12 +39,6 @@ std::vector<LayerRange> buckets(const Model& model, const MeshOptions& options) 
 
 }  // namespace
 
-LayerRange recomputed_layers(const Model& model, LayerRange layers) {
-  if (model.blocks.empty()) return layers;
-  return {std::max(layers.first, model.blocks.front().first),
-          std::min(layers.last, model.blocks.back().last)};
-}
-
 std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options) {
   return clamped(options.blocks ? blocks(part) : buckets(part, options), layers);
 }
@@ -102,14 +96,6 @@ CollectiveId add_gradient_sum(LayerRange layers, CommunicatorId over, Bytes size
   return sum;
 }
 
-/// The passes of the layers of a unit that are computed again.
-PassSegments recomputed_passes(LayerRange unit, const MeshOptions& options, const GroupPlan& groups) {
-  const LayerRange layers = recomputed_layers(groups.sharded.part, unit);
-  if (!options.group.recompute || layers.empty()) return {};
-  return make_passes(groups.calls, layers, sums_by_layer({}, groups.calls.size()),
-                     options.group.halo_overlap);
-}
-
 /// A unit whose parameters the devices partition.
 ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const StageGroups& places,
                       GroupPlan& groups) {
@@ -123,7 +109,7 @@ ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const Stage
   }
   unit.passes =
       make_passes(groups.calls, layers, sums_by_layer(sums, groups.calls.size()), options.group.halo_overlap);
-  unit.recomputed = recomputed_passes(layers, options, groups);
+  unit.recomputed = make_recomputation(options.recomputed, layers, groups);
   return unit;
 }
 
@@ -162,7 +148,8 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
   const auto sums = sums_by_layer(overlaps ? buckets : std::vector<Bucket>{}, groups.calls.size());
   for (const LayerRange& unit : whole_units(groups.sharded.part, layers, options)) {
     const PassSegments passes = make_passes(groups.calls, unit, sums, options.group.halo_overlap);
-    chunk.units.insert(chunk.units.begin(), {passes, recomputed_passes(unit, options, groups), {}, {}});
+    chunk.units.insert(chunk.units.begin(),
+                       {passes, make_recomputation(options.recomputed, unit, groups), {}, {}});
   }
   for (const Bucket& bucket : buckets) {
     if (!overlaps && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);

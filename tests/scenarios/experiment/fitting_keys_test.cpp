@@ -30,3 +30,18 @@ TEST_CASE("where parameters fill the memory, keys that partition them are named"
   CHECK(fitting_keys(scenario.document, values, whole, library) ==
         std::vector<std::string>{"strategy.zero: 1", "strategy.tensor: 2", "strategy.stages: 2"});
 }
+
+TEST_CASE("torchgpipe's ResNet-101 with 25,000 images in flight fits two cards of 24 GB", "[scenarios]") {
+  // kakaobrain/torchgpipe, benchmarks/resnet101-speed: pipeline-2, 1,667 micro-batches of 15 images.
+  Library library;
+  const YamlNode document = parse_yaml(
+      "{model: resnet101, trace: derived, platform: p2-8xlarge, workers: 2, "
+      "strategy: {kind: pipeline, like: torchgpipe, stages: 2, micro_batches: 1667}}",
+      "text");
+  const Experiment run = build_experiment(
+      document, {parse_assignment("batch_per_worker=25005"), parse_assignment("platform.device=rtx-3090")},
+      library);
+  CHECK(run.plan.fits);
+  // The input of the second stage alone: 1,024 maps of 14 x 14 in 4 bytes.
+  CHECK(run.plan.memory.input.value == Approx(25005.0 * 1024 * 14 * 14 * 4).epsilon(0.01));
+}
