@@ -22,7 +22,8 @@ Keys stage_keys() {
           {"split", "name", "time, blocks", "time",
            "how layers are divided without split_points: into stages that take the same time, or that have "
            "as many blocks"},
-          {"schedule", "name", "naive, gpipe, 1f1b, interleaved", "1f1b", "order of the passes of a stage"},
+          {"schedule", "name", "naive, gpipe, 1f1b, interleaved, zero_bubble", "1f1b",
+           "order of the passes of a stage"},
           {"chunks", "integer", "2 to 1000", "required with interleaved",
            "interleaved: number of groups of consecutive layers in each stage"},
           {"recompute_last", "boolean", "", "true",
@@ -51,7 +52,8 @@ Keys make_pipeline_keys() {
 /// @param micro_batches  name of the key that gives their number
 void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& options) {
   if (const auto order = map.maybe("schedule"))
-    options.order = static_cast<PipelineOrder>(order->one_of({"naive", "gpipe", "1f1b", "interleaved"}));
+    options.order =
+        static_cast<PipelineOrder>(order->one_of({"naive", "gpipe", "1f1b", "interleaved", "zero_bubble"}));
   if (const auto again = map.maybe("recompute")) options.recompute = read_recompute(*again, options.order);
   if (const auto waits = map.maybe("synchronize_checkpoints"))
     options.synchronizes_checkpoints = waits->boolean() && options.recompute.any();
@@ -150,6 +152,31 @@ Mesh read_axes(const YamlMap& map, int workers) {
   return mesh;
 }
 
+/// Reads `order`: all four axes, each once.
+void read_axis_order(const YamlMap& map, MeshOptions& options) {
+  const auto order = map.maybe("order");
+  if (!order) return;
+  for (const YamlValue& name : order->list()) {
+    const auto axis = static_cast<Axis>(name.one_of({"tensor", "context", "data", "pipeline"}));
+    if (std::ranges::count(options.axes, axis) > 0) name.refuse("an axis occurs twice");
+    options.axes.push_back(axis);
+  }
+  if (options.axes.size() != 4) order->expected("the four axes tensor, context, data and pipeline");
+}
+
+/// Copies of the same layers that lie in one node, next to each other.
+int copies_in_node(const Setting& setting, const MeshOptions& options) {
+  const Mesh& mesh = options.mesh;
+  int stride = 1;  // of devices between two copies
+  if (options.axes.empty()) stride = mesh.tensor;
+  for (const Axis axis : options.axes) {
+    if (axis == Axis::data || (axis == Axis::context && mesh.context > 1)) break;
+    if (axis == Axis::tensor) stride *= mesh.tensor;
+    if (axis == Axis::pipeline) stride *= mesh.pipeline;
+  }
+  return std::max(1, even_ranks_per_node(setting.platform, setting.devices) / stride);
+}
+
 /// `all`, `node`, or a number of devices that divides those of data x context.
 void read_shard_within(const YamlMap& map, const Setting& setting, MeshOptions& options) {
   const int copies = options.mesh.copies();
@@ -158,7 +185,7 @@ void read_shard_within(const YamlMap& map, const Setting& setting, MeshOptions& 
   if (!within) return;
   const std::string& text = within->node().text;
   if (text == "all") return;
-  const int node = std::max(1, even_ranks_per_node(setting.platform, setting.devices) / options.mesh.tensor);
+  const int node = copies_in_node(setting, options);
   options.shard_ways =
       text == "node" ? std::min(node, copies) : static_cast<int>(within->integer(1, kMostDevices));
   if (copies % options.shard_ways != 0)
@@ -200,6 +227,10 @@ void read_division(const YamlMap& map, MeshOptions& options) {
   if (options.sequence_parallel) options.experts.token_ways = options.mesh.tensor;
   if (const auto factor = map.maybe("capacity_factor"))
     options.experts.capacity_factor = factor->number(1, 100);
+  if (const auto most = map.maybe("imbalance")) {
+    if (map.has("capacity_factor")) most->refuse("not valid with capacity_factor, which bounds it");
+    options.experts.capacity_factor = most->number(1, 1000);
+  }
 }
 
 }  // namespace
@@ -208,6 +239,8 @@ const Keys& mesh_keys() {
   static const Keys keys = joined_keys(
       {{{"mesh", "mapping", "", "all workers along data", "sizes of the axes along which the workers lie",
          axis_keys},
+        {"order", "list of names", "tensor, context, data, pipeline", "[tensor, context, data, pipeline]",
+         "axes of `mesh` as the devices lie, neighbours first"},
         {"shard", "name", "none, optimizer, gradients, parameters", "none",
          "what replicas partition among themselves: ZeRO 1, 2, 3; parameters as FSDP does"},
         {"shard_within", "integer or name", ">= 1, node, all", "all",
@@ -221,7 +254,11 @@ const Keys& mesh_keys() {
         {"context_exchange", "name", "ring, all_gather, all_to_all", "ring",
          "mesh.context: how keys and values, or heads, reach the other devices"},
         {"capacity_factor", "number", "1 to 100", "1",
-         "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens"}},
+         "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens"},
+        {"imbalance", "number", "1 to 1000", "1",
+         "mesh.expert: tokens of the busiest device's experts, for which all wait, over an even share; "
+         "without "
+         "capacity_factor"}},
        stage_keys(),
        keys_named(group_keys(), {"halo_overlap", "exchange_overhead"}),
        {part_trace_key()}});
@@ -235,6 +272,7 @@ MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
   options.group = read_mesh_group_options(map);
   options.mesh = read_axes(map, setting.workers());
   read_order(map, "accumulation", options);
+  read_axis_order(map, options);
   read_shard(map, setting, options);
   read_division(map, options);
   const auto wide = map.maybe("fp32_gradients");

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "models/cost/activation_memory.hpp"
 #include "models/partition/layer_partition.hpp"
@@ -15,7 +16,7 @@
 namespace stepcast {
 
 /// Sizes of the axes along which the devices of a run lie. Ranks count the tensor axis first, then context,
-/// data and pipeline, as Megatron-LM's order tp-cp-dp-pp does.
+/// data and pipeline, as Megatron-LM's order tp-cp-ep-dp-pp and torchtitan's device mesh do.
 struct Mesh {
   int pipeline = 1;
   int data = 1;
@@ -31,10 +32,14 @@ struct Mesh {
   double devices() const { return static_cast<double>(replica()) * data; }
 };
 
+/// An axis of the mesh, in the order in which ranks count.
+enum class Axis { tensor, context, data, pipeline };
+
 /// Options of a step over a mesh of devices.
 struct MeshOptions {
   GroupOptions group;
   Mesh mesh;
+  std::vector<Axis> axes;  ///< as the devices lie, neighbours first; empty: in the order of the ranks
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
   int chunks = 1;  ///< runs of layers in each stage
   Recompute recompute;

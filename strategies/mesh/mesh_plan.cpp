@@ -7,6 +7,7 @@
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/mesh/mesh.hpp"
 #include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
 
@@ -46,6 +47,7 @@ ModelPartition pipeline_partition(const Model& model, const MeshOptions& options
   if (options.recompute.any() && has_dropout(model)) partition.simulated_only = kRecomputedDropout;
   if (kind == Kind::selective || kind == Kind::operators || options.recompute.every > 1)
     partition.simulated_only = "recomputation of parts of a stage";
+  if (options.order == PipelineOrder::zero_bubble) partition.simulated_only = "schedule: zero_bubble";
   if (!options.recompute_last) partition.simulated_only = "recompute_last: false";
   if (options.group.training.mixed) partition.simulated_only = "activations of 2 bytes";
   return partition;
@@ -176,6 +178,27 @@ Memory add_stages(const Setting& setting, const MeshOptions& options, const Stag
   return fullest;
 }
 
+/// The devices in the order of ranks, which count tensor, context, data and pipeline. @param axes  from the
+/// one whose devices lie next to each other
+std::vector<int> placed(const Mesh& mesh, const std::vector<Axis>& axes, const std::vector<int>& devices) {
+  const int sizes[] = {mesh.tensor, mesh.context, mesh.data, mesh.pipeline};
+  int strides[] = {0, 0, 0, 0}, stride = 1;
+  for (const Axis axis : axes) {
+    strides[static_cast<std::size_t>(axis)] = stride;
+    stride *= sizes[static_cast<std::size_t>(axis)];
+  }
+  std::vector<int> endpoints;
+  for (int rank = 0; rank < stride; ++rank) {
+    int rest = rank, place = 0;
+    for (std::size_t axis = 0; axis < std::size(sizes); ++axis) {
+      place += rest % sizes[axis] * strides[axis];
+      rest /= sizes[axis];
+    }
+    endpoints.push_back(devices[static_cast<std::size_t>(place)]);
+  }
+  return endpoints;
+}
+
 /// Divides the network over the mesh and gives every stage its program.
 Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting, MeshOptions options) {
   Mesh& mesh = options.mesh;
@@ -183,6 +206,7 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   groups.sharded = divided_model(setting.model, options, keys);
   options.recomputed = recomputed_layers(groups.sharded.part, options.recompute);
   mesh.data = static_cast<int>(setting.workers() / mesh.replica());
+  if (!options.axes.empty()) groups.plan.endpoints = placed(mesh, options.axes, setting.devices);
   set_samples(setting, mesh.data, groups);
   groups.ways = mesh.context * mesh.tensor * mesh.expert;
   groups.plan.communicators.clear();
@@ -196,9 +220,11 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   Workload workload =
       segmented_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
   scale(workload, options.group.training.compute_factor);
-  add_shares(options.recomputed, workload);
+  const bool splits = options.order == PipelineOrder::zero_bubble;
+  if (splits || has_shares(options.recomputed)) add_shares(options.recomputed, times.layers.size(), workload);
   workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size / mesh.context;
   const double work = mean_work(workload, times.layers.size(), options);
+  if (splits) split_weights(groups.calls, workload);
   Plan plan = std::move(groups.plan);
   plan.partition = pipeline_partition(setting.model, options, starts, groups);
   plan.workloads.push_back(std::move(workload));
@@ -237,7 +263,7 @@ void note_ineffective_axes(const YamlMap& map, const MeshOptions& options, Ineff
   const Mesh& mesh = options.mesh;
   if (mesh.tensor == 1) note_ineffective(map, {"sequence_parallel"}, "without mesh.tensor", found);
   if (mesh.context == 1) note_ineffective(map, {"context_exchange"}, "without mesh.context", found);
-  if (mesh.expert == 1) note_ineffective(map, {"capacity_factor"}, "without mesh.expert", found);
+  if (mesh.expert == 1) note_ineffective(map, {"capacity_factor", "imbalance"}, "without mesh.expert", found);
 }
 
 Plan read_over_mesh(const YamlValue& value, const Setting& setting) {

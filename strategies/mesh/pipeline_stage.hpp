@@ -16,6 +16,7 @@ namespace stepcast {
 /// is if the host waits for the device between them.
 struct ShardedUnit {
   PassSegments passes;
+  PassSegments weights;               ///< schedule zero_bubble: the gradients of weights
   PassSegments recomputed;            ///< its layers that recomputation computes again; may be none
   std::vector<CollectiveId> gathers;  ///< of its parameters, before a pass
   /// Sums over groups of devices of what each group has scattered, in the order of the unit's sums (hybrid

@@ -190,20 +190,23 @@ PassSegments make_recomputation(const std::vector<RecomputedLayer>& how, LayerRa
   return made;
 }
 
-void add_shares(const std::vector<RecomputedLayer>& how, Workload& workload) {
-  if (std::ranges::none_of(how, is_share)) return;
+bool has_shares(const std::vector<RecomputedLayer>& how) {
+  return std::ranges::any_of(how, is_share);
+}
+
+void add_shares(const std::vector<RecomputedLayer>& how, std::size_t layers, Workload& workload) {
   const auto append = [&](std::vector<LayerSeconds>& segments) {
-    for (std::size_t i = 0; i < how.size(); ++i) {
+    for (std::size_t i = 0; i < layers; ++i) {
       double forward = 0;
       for (std::size_t k = 0; k < kSegmentsPerLayer; ++k)
         forward += segments[kSegmentsPerLayer * i + k].forward;
-      segments.push_back({how[i].again * forward, 0, 0});
+      segments.push_back({how.empty() ? 0 : how[i].again * forward, 0, 0});
     }
   };
   append(workload.median);
   if (!workload.host.empty()) append(workload.host);
   for (auto& sample : workload.samples) append(sample);
-  for (std::size_t i = 0; i < how.size(); ++i)
+  for (std::size_t i = 0; i < layers; ++i)
     workload.layer_names.push_back(workload.layer_names[kSegmentsPerLayer * i]);
   workload.statistics.resize(workload.median.size());
 }

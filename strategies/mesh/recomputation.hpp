@@ -46,8 +46,10 @@ std::vector<RecomputedLayer> recomputed_layers(const Model& part, const Recomput
 PassSegments make_recomputation(const std::vector<RecomputedLayer>& how, LayerRange layers,
                                 const GroupPlan& groups);
 
-/// Appends a segment for each layer, with the share of its forward pass that is computed again, if any share
-/// is not all or nothing.
-void add_shares(const std::vector<RecomputedLayer>& how, Workload& workload);
+/// True if the share of a layer that is computed again is neither all nor nothing.
+bool has_shares(const std::vector<RecomputedLayer>& how);
+
+/// Appends a segment for each of `layers` layers, with the share of its forward pass that is computed again.
+void add_shares(const std::vector<RecomputedLayer>& how, std::size_t layers, Workload& workload);
 
 }  // namespace stepcast

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/plan/buckets.hpp"
 
 namespace stepcast {
@@ -96,6 +97,17 @@ CollectiveId add_gradient_sum(LayerRange layers, CommunicatorId over, Bytes size
   return sum;
 }
 
+/// Sets the passes of a unit. @param sums  of gradients, by layer
+void set_passes(LayerRange layers, const std::vector<std::vector<CollectiveId>>& sums,
+                const MeshOptions& options, const GroupPlan& groups, ShardedUnit& unit) {
+  const bool splits = options.order == PipelineOrder::zero_bubble;
+  const int count = static_cast<int>(groups.calls.size());
+  const std::vector<std::vector<CollectiveId>> none(groups.calls.size());
+  unit.passes = make_passes(groups.calls, layers, splits ? none : sums, options.group.halo_overlap);
+  if (splits) unit.weights = weight_passes(layers, (kSegmentsPerLayer + 1) * count, sums);
+  unit.recomputed = make_recomputation(options.recomputed, layers, groups);
+}
+
 /// A unit whose parameters the devices partition.
 ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const StageGroups& places,
                       GroupPlan& groups) {
@@ -107,9 +119,7 @@ ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const Stage
     unit.all_reduces.push_back(add_gradient_sum(
         one.layers, places.shard_copies, one.gradient / static_cast<double>(options.shard_ways), groups));
   }
-  unit.passes =
-      make_passes(groups.calls, layers, sums_by_layer(sums, groups.calls.size()), options.group.halo_overlap);
-  unit.recomputed = make_recomputation(options.recomputed, layers, groups);
+  set_passes(layers, sums_by_layer(sums, groups.calls.size()), options, groups, unit);
   return unit;
 }
 
@@ -147,9 +157,8 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
   if (options.shard != MemoryOptions::Zero::none) chunk.gathers = partition_sums(buckets, options, groups);
   const auto sums = sums_by_layer(overlaps ? buckets : std::vector<Bucket>{}, groups.calls.size());
   for (const LayerRange& unit : whole_units(groups.sharded.part, layers, options)) {
-    const PassSegments passes = make_passes(groups.calls, unit, sums, options.group.halo_overlap);
-    chunk.units.insert(chunk.units.begin(),
-                       {passes, make_recomputation(options.recomputed, unit, groups), {}, {}});
+    chunk.units.insert(chunk.units.begin(), ShardedUnit{});
+    set_passes(unit, sums, options, groups, chunk.units.front());
   }
   for (const Bucket& bucket : buckets) {
     if (!overlaps && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);

@@ -45,3 +45,28 @@ TEST_CASE("torchgpipe's ResNet-101 with 25,000 images in flight fits two cards o
   // The input of the second stage alone: 1,024 maps of 14 x 14 in 4 bytes.
   CHECK(run.plan.memory.input.value == Approx(25005.0 * 1024 * 14 * 14 * 4).epsilon(0.01));
 }
+
+TEST_CASE("the order of the axes says which of them leave the node", "[scenarios]") {
+  Library library;
+  const auto ranks_in_node = [&](const std::string& more) {
+    const YamlNode document = parse_yaml(
+        "{model: small-transformer, trace: derived, platform: dgx-h100-pod, workers: 16, batch_per_worker: "
+        "2, "
+        "strategy: {kind: synchronous, mesh: {tensor: 2, data: 2, pipeline: 4}" +
+            more + "}}",
+        "text");
+    const Plan plan = build_experiment(document, {}, library).plan;
+    // The first stage's devices of tensor, and its copies.
+    return std::pair(plan.communicators[0].ranks_per_node, plan.communicators[1].ranks_per_node);
+  };
+  using Pair = std::pair<int, int>;
+  CHECK(ranks_in_node("") == Pair{2, 2});
+  CHECK(ranks_in_node(", order: [tensor, context, data, pipeline]") == Pair{2, 2});
+  CHECK(ranks_in_node(", order: [pipeline, tensor, context, data]") == Pair{2, 1});  // 4 x 2 fill a node of 8
+  CHECK(ranks_in_node(", order: [pipeline, data, context, tensor]") == Pair{1, 2});
+  CHECK_THROWS_WITH(
+      ranks_in_node(", order: [tensor, data]"),
+      Catch::Contains("strategy.order: expected the four axes tensor, context, data and pipeline"));
+  CHECK_THROWS_WITH(ranks_in_node(", order: [tensor, tensor]"),
+                    Catch::Contains("strategy.order[1]: an axis occurs twice"));
+}

@@ -211,6 +211,17 @@ TEST_CASE("experts beside data are mixture_of_experts, and lie beside all other 
   CHECK(8 * plain.memory.optimizer_state.value == Approx(4 * parameters(model, 1)).epsilon(0.02));
 }
 
+TEST_CASE("all devices wait for the busiest experts: imbalance multiplies their rows", "[sim][mesh]") {
+  const auto rows = [](const std::string& more) {
+    const PlannedRun run(8, kExperts, "{kind: synchronous, mesh: {expert: 4}" + more + "}", 2);
+    return carried(run.plan, Collective::Kind::all_to_all, Array::activations);
+  };
+  CHECK(rows(", imbalance: 1.5") == Approx(1.5 * rows("")));
+  CHECK(rows(", imbalance: 1.5") == rows(", capacity_factor: 1.5"));
+  CHECK_THROWS_WITH(rows(", imbalance: 2, capacity_factor: 2"),
+                    Catch::Contains("strategy.imbalance: not valid with capacity_factor, which bounds it"));
+}
+
 TEST_CASE("all axes go together, folded and not", "[sim][mesh]") {
   const std::string all =
       "{kind: synchronous, mesh: {pipeline: 2, context: 2, tensor: 2, expert: 2}, sequence_parallel: true, "
