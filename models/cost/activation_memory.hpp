@@ -104,6 +104,7 @@ struct MemoryOptions {
   /// mixed: modules compute with parameters of 2 B, as in Megatron-LM and with the MixedPrecisionPolicy of
   /// FSDP2, which casts its fp32 share when it gathers; false: autocast (pytorch), or a share of 2 B (ZeRO)
   bool half_parameters = false;
+  bool host_optimizer = false;  ///< master weights and the optimizer's state lie in host memory
   bool fp32_gradients = false;  ///< mixed: gradients are summed into arrays of 4 B
   /// Activations are swapped to host memory until the backward pass (swapped_working_set).
   bool swap = false;

@@ -161,6 +161,7 @@ Device read_device(const YamlValue& value) {
   device.memory = sourced(yaml, "memory").bytes(1);
   device.usable_memory = sourced(yaml, "usable_memory").bytes(1);
   device.launch_overhead = sourced(yaml, "launch_overhead").seconds();
+  if (yaml.has("watts")) device.watts = sourced(yaml, "watts").number(1e-3, 1e6);
   if (yaml.has("multiprocessors")) {
     device.multiprocessors = static_cast<int>(sourced(yaml, "multiprocessors").integer(1, 1'000'000));
   }
@@ -338,6 +339,8 @@ const Keys& device_keys() {
              "memory that a training process can allocate, at most `memory`"},
             {"launch_overhead", "time", ">= 0", "required",
              "time to start one kernel; `0 s` means that the device is a CPU"},
+            {"watts", "number", "1e-3 to 1e6", "not known",
+             "power limit of the device [W]: the energy of a training is this power over its hours"},
             {"multiprocessors", "integer", "1 to 1e6", "not known",
              "multiprocessors that work on one kernel"}},
            Key::Source::must),

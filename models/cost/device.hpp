@@ -39,6 +39,7 @@ struct Device {
   Bytes usable_memory;      ///< size that a training process can allocate
   Seconds launch_overhead;  ///< launch overhead of one kernel; 0 on CPUs
   Seconds host_operation;   ///< in which the host issues one operator (strategy.host_operation); 0: no time
+  double watts = 0;         ///< power limit; 0: unknown
   int multiprocessors = 0;  ///< multiprocessors that share one kernel; 0: unknown
   std::vector<DeviceRate> rates;
   std::string kernels_of;        ///< the device whose shares these are (see with_kernels_of); empty: its own

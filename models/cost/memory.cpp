@@ -45,7 +45,7 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
   const auto trainable = static_cast<double>(trainable_parameters(model));
   const auto all = static_cast<double>(all_parameters(model));
   const double spread = expert_spread(model, options);
-  const double state = share(options, Zero::optimizer_state, spread);
+  const double state = options.host_optimizer ? 0 : share(options, Zero::optimizer_state, spread);
   const bool cast = mixed && options.zero == Zero::parameters && options.half_parameters;
   const double used = cast ? 0 : share(options, Zero::parameters, spread) * element;
   memory.weights = {all * (used + (mixed ? state * kFp32Bytes : 0))};

@@ -216,6 +216,25 @@ void read_shard(const YamlMap& map, const Setting& setting, MeshOptions& options
   options.half_parameters = true;
 }
 
+/// Reads `offload` and the rates of the host, by default those of the platform.
+void read_offload(const YamlMap& map, const Setting& setting, MeshOptions& options) {
+  const auto offload = map.maybe("offload");
+  if (!offload || offload->one_of({"none", "optimizer"}) == 0) {
+    for (const char* key : {"host_memory", "host_link"})
+      if (map.has(key)) map.at(key).refuse("only valid with offload: optimizer");
+    return;
+  }
+  const NodeShape& node = setting.platform.node;
+  const int devices = std::max(1, even_ranks_per_node(setting.platform, setting.devices));
+  const auto rate = [&](const char* key, BytesPerSecond otherwise) {
+    if (const auto given = map.maybe(key)) return given->bytes_per_second();
+    if (!(otherwise.value > 0)) map.at(key, "a bandwidth, as the platform names none");
+    return otherwise;
+  };
+  options.host_memory = rate("host_memory", node.sockets * node.memory.bandwidth / devices);
+  options.host_link = rate("host_link", node.device.bandwidth);
+}
+
 /// Reads what the axes tensor, context and expert need besides their sizes.
 void read_division(const YamlMap& map, MeshOptions& options) {
   if (const auto divides = map.maybe("sequence_parallel"))
@@ -255,6 +274,13 @@ const Keys& mesh_keys() {
          "mesh.context: how keys and values, or heads, reach the other devices"},
         {"capacity_factor", "number", "1 to 100", "1",
          "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens"},
+        {"offload", "name", "none, optimizer", "none",
+         "optimizer: master weights and the optimizer's state lie on the host, which updates them "
+         "(ZeRO-Offload)"},
+        {"host_memory", "bandwidth", "> 0", "that of a node's sockets, divided among its devices",
+         "offload: memory bandwidth of the host for a device's update"},
+        {"host_link", "bandwidth", "> 0", "that of the platform's device link",
+         "offload: a device's link to its host"},
         {"imbalance", "number", "1 to 1000", "1",
          "mesh.expert: tokens of the busiest device's experts, for which all wait, over an even share; "
          "without "
@@ -275,6 +301,7 @@ MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
   read_axis_order(map, options);
   read_shard(map, setting, options);
   read_division(map, options);
+  read_offload(map, setting, options);
   const auto wide = map.maybe("fp32_gradients");
   const bool fp32 = !wide || wide->boolean();
   options.gradient = fp32 ? Bytes{4} : options.group.training.element();

@@ -54,6 +54,9 @@ struct MeshOptions {
   ContextExchange context_exchange = ContextExchange::ring;
   Experts experts;
   bool half_parameters = false;  ///< see MemoryOptions
+  /// The optimizer runs on the host: bandwidth of a device's share of host memory, and of its link. 0: it
+  /// runs on the device.
+  BytesPerSecond host_memory, host_link;
   /// With recomputation the host waits for the device before each block, and after each exchange in it.
   bool synchronizes_checkpoints = false;
   bool blocks = false;   ///< units that are gathered together are the network's blocks; false: buckets
@@ -67,6 +70,7 @@ struct MeshOptions {
   double recomputed_share() const {
     return recompute.any() ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
   }
+  bool offloads() const { return host_memory.value > 0; }
   bool shards_parameters() const { return shard == MemoryOptions::Zero::parameters; }
   /// No device keeps whole gradients, so they are scattered after every micro-batch.
   bool sums_every_micro_batch() const { return shard >= MemoryOptions::Zero::gradients && reshard; }

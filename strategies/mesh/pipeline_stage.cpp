@@ -127,8 +127,10 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
     for (Pending& message : sent) co_await worker.finished(std::move(message));
     for (Pending& sum : sums.started) co_await worker.finished(std::move(sum));
     if (options.reads_gradients) worker.synchronize();
-    for (const PipelineChunk& chunk : options.chunks)  // 5.
-      co_await worker.finished(worker.start_compute(Work::update, chunk.segments));
+    if (options.host_update.value > 0) co_await worker.pause(options.host_update);  // 5.
+    for (const PipelineChunk& chunk : options.chunks)
+      if (options.host_update.value == 0)
+        co_await worker.finished(worker.start_compute(Work::update, chunk.segments));
     for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.gathers, gathered);  // 6.
     for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
     worker.end_step();

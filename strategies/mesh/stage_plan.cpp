@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "models/cost/pass_cost.hpp"
 #include "strategies/mesh/pipeline_stage.hpp"
 #include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/plan/buckets.hpp"
@@ -193,6 +194,31 @@ PipelineChunk make_chunk(const Setting& setting, const MeshOptions& options, std
 
 }  // namespace
 
+namespace {
+
+/// Trained parameters of the layers whose update this device shares.
+double updated_parameters(const PipelineStage& stage, const MeshOptions& options, const Model& part) {
+  double sum = 0;
+  for (const PipelineChunk& chunk : stage.chunks) {
+    const int first = chunk.segments.first / kSegmentsPerLayer,
+              last = chunk.segments.last / kSegmentsPerLayer;
+    for (int i = first; i < last; ++i) {
+      const Layer& layer = part.layers[static_cast<std::size_t>(i)];
+      const int copies = layer.kind == LayerKind::experts ? options.mesh.expert : 1;
+      sum += trainable(layer) * copies;
+    }
+  }
+  return options.shard == MemoryOptions::Zero::none ? sum : sum / options.shard_ways;
+}
+
+}  // namespace
+
+Seconds host_update_time(double parameters, const MeshOptions& options) {
+  constexpr double kAdamBytes = 4 * 4 + 3 * 4 + kHalfBytes;
+  const Bytes copied = parameters * options.group.training.element();
+  return Bytes{kAdamBytes * parameters} / options.host_memory + copied / options.host_link;
+}
+
 PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int number, const Stages& starts,
                          const StageGroups& places, GroupPlan& groups) {
   PipelineStage stage;
@@ -210,6 +236,8 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
       pipeline_schedule(options.order, number, options.mesh.pipeline, stage.micro_batches, options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
     stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, places, groups));
+  if (options.offloads())
+    stage.host_update = host_update_time(updated_parameters(stage, options, groups.sharded.part), options);
   return stage;
 }
 
