@@ -155,6 +155,7 @@ StepRelation relation_to_step(const std::string& column) {
                                      "training_hours_with_faults_p10",
                                      "training_hours_with_faults_p90",
                                      "cost_usd",
+                                     "energy_kwh",
                                      "makespan_hours",
                                      "sweep_minutes",
                                      "block_seconds"};

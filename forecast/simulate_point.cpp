@@ -235,6 +235,8 @@ void set_totals(Row& row, const Experiment& experiment) {
   if (experiment.epochs == 0) return;
   const double hours = epoch * experiment.epochs / 3600;
   row.set("training_hours", hours);
+  if (experiment.device.watts > 0)
+    row.set("energy_kwh", hours * plan.devices * experiment.device.watts / 1000);
   if (experiment.platform.price_per_device_hour > 0) {
     row.set("cost_usd", hours * plan.devices * experiment.platform.price_per_device_hour);
   }

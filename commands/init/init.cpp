@@ -204,7 +204,7 @@ std::string ask_precision(const Questions& questions, const InitOptions& options
   if (!derived && !options.precision.empty())
     throw InputError("--precision: the trace has a precision of its own; leave out --trace");
   if (!derived) return "f32";
-  return questions.answer(options.precision, "Precision of products (f32, tf32, f16, bf16)", usual,
+  return questions.answer(options.precision, "Precision of products (f32, tf32, f16, bf16, fp8)", usual,
                           [](const std::string& text) {
                             const YamlNode node = command_line_name(text);
                             YamlValue(node, "--precision").one_of(precision_names());
@@ -226,7 +226,7 @@ void choose_times(const Questions& questions, const InitOptions& options, const 
                                             : "derived";
   if (start.trace != "derived") return;
   const std::string precision = ask_precision(questions, options, usual_precision(network, device));
-  start.half = precision == "f16" || precision == "bf16";
+  start.half = precision == "f16" || precision == "bf16" || precision == "fp8";
   start.kernels = kernels_text(network, device, precision);
 }
 

@@ -16,7 +16,12 @@ std::string fitting_note(const Scenario& scenario, std::size_t point, const Expe
                          Library& library) {
   const Point& at = scenario.points[point];
   const auto keys = fitting_keys(scenario.document, middle_values(scenario, at), experiment, library);
-  if (keys.empty()) return fmt::format("note: {}: no change of one key that was tried makes it fit", at.name);
+  if (keys.empty()) {
+    const std::string layout =
+        fitting_layout(scenario.document, middle_values(scenario, at), experiment, library);
+    if (!layout.empty()) return fmt::format("note: {} would fit with {}, together", at.name, layout);
+    return fmt::format("note: {}: no changes that were tried make it fit", at.name);
+  }
   return fmt::format("note: {} would fit with {}", at.name, fmt::join(keys, "; or with "));
 }
 

@@ -46,38 +46,43 @@ double owned(const Model& model, const std::vector<int>& owner, std::size_t laye
   return owner[layer] == static_cast<int>(layer) ? output_elements(model, owner[layer]) : 0;
 }
 
-/// True if the memory of each layer is read after the next checkpoint.
-std::vector<bool> read_past_checkpoint(const Model& model, const std::vector<int>& owner,
-                                       const std::vector<std::size_t>& checkpoint_layers) {
+/// True if the memory of each layer is read after its segment.
+std::vector<bool> read_past_segment(const Model& model, const std::vector<int>& owner,
+                                    const std::vector<RecomputedLayer>& layers) {
   std::vector<bool> crosses(model.layers.size());
   for (std::size_t reader = 0; reader < model.layers.size(); ++reader) {
     for (const int input : model.layers[reader].inputs) {
       const int source = input < 0 ? input : owner[static_cast<std::size_t>(input)];
       if (source < 0) continue;
-      const auto checkpoint = std::lower_bound(checkpoint_layers.begin(), checkpoint_layers.end(),
-                                               static_cast<std::size_t>(source));
-      if (checkpoint != checkpoint_layers.end() && *checkpoint < reader)
-        crosses[static_cast<std::size_t>(source)] = true;
+      const auto at = static_cast<std::size_t>(source);
+      if (layers[at].segment < layers[reader].segment) crosses[at] = true;
     }
   }
   return crosses;
 }
 
-double recomputed_activations(const Model& model, const std::vector<int>& owner,
-                              const MemoryOptions& options) {
-  std::vector<std::size_t> checkpoint_layers = checkpoints(model, options.recomputation);
-  const std::vector<bool> kept = read_past_checkpoint(model, owner, checkpoint_layers);
-  checkpoint_layers.push_back(model.layers.size() - 1);
-  double saved = 0, segment = 0, largest = 0;
-  for (std::size_t i = 0, checkpoint = 0; i < model.layers.size(); ++i) {
-    (kept[i] ? saved : segment) += owned(model, owner, i);
-    segment += internal_elements(model.layers[i]);
-    largest = std::max(largest, segment);
-    if (i != checkpoint_layers[checkpoint]) continue;
-    segment = 0;
-    ++checkpoint;
+/// Elements that stay between the passes, and those of the largest segment, which are computed again.
+struct RecomputedElements {
+  double saved = 0, largest = 0;
+};
+
+RecomputedElements recomputed_elements(const Model& model, const MemoryOptions& options,
+                                       const std::vector<RecomputedLayer>& layers) {
+  const std::vector<int> owner = memory_owners(model, options);
+  const std::vector<bool> crosses = read_past_segment(model, owner, layers);
+  RecomputedElements sum;
+  double segment = 0;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const RecomputedLayer& layer = layers[i];
+    if (i > 0 && layers[i - 1].segment != layer.segment) segment = 0;
+    const double kept = crosses[i] || !layer.checkpointed ? 1 : layer.kept;
+    const double inside = !layer.checkpointed || layer.keeps_inside ? 1 : 0;
+    const double output = owned(model, owner, i), own = internal_elements(model.layers[i]);
+    sum.saved += kept * output + inside * own;
+    segment += (1 - kept) * output + (1 - inside) * own;
+    sum.largest = std::max(sum.largest, segment);
   }
-  return saved + largest;
+  return sum;
 }
 
 }  // namespace
@@ -127,16 +132,36 @@ std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomput
   return checkpoint_layers;
 }
 
-double kept_activations(const Model& model, const MemoryOptions& options) {
-  const std::vector<int> owner = memory_owners(model, options);
-  if (options.recomputation != MemoryOptions::Recomputation::none) {
-    return recomputed_activations(model, owner, options);
+std::vector<RecomputedLayer> recomputed_layers(const Model& model, const MemoryOptions& options) {
+  if (!options.recomputed.empty()) return options.recomputed;
+  if (options.recomputation == MemoryOptions::Recomputation::none) return {};
+  const std::vector<std::size_t> ends = checkpoints(model, options.recomputation);
+  std::vector<RecomputedLayer> layers;
+  for (std::size_t i = 0, segment = 0; i < model.layers.size(); ++i) {
+    layers.push_back({.segment = static_cast<int>(segment)});
+    if (segment < ends.size() && ends[segment] == i) ++segment;
   }
+  return layers;
+}
+
+double kept_activations(const Model& model, const MemoryOptions& options) {
+  const std::vector<RecomputedLayer> layers = recomputed_layers(model, options);
+  if (!layers.empty() && !options.keeps_last) {
+    const RecomputedElements again = recomputed_elements(model, options, layers);
+    return again.saved + again.largest;
+  }
+  const std::vector<int> owner = memory_owners(model, options);
   double sum = 0;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     sum += owned(model, owner, i) + internal_elements(model.layers[i]);
   }
   return sum;
+}
+
+double held_activations(const Model& model, const MemoryOptions& options) {
+  const std::vector<RecomputedLayer> layers = recomputed_layers(model, options);
+  return layers.empty() ? kept_activations(model, options)
+                        : recomputed_elements(model, options, layers).saved;
 }
 
 double kept_error_signals(const Model& model, const MemoryOptions& options) {

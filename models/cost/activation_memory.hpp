@@ -10,6 +10,15 @@
 
 namespace stepcast {
 
+/// How recomputation treats a layer.
+struct RecomputedLayer {
+  int segment = 0;            ///< layers of a segment are computed again together; segments count up
+  bool checkpointed = true;   ///< false: what the layer saves stays, and nothing is computed again
+  double again = 1;           ///< share of the forward pass that is computed again
+  double kept = 0;            ///< share of the output that is kept all the same
+  bool keeps_inside = false;  ///< so is what only this layer saves
+};
+
 /// Options of the memory that a training process uses for a network (docs/explanation/memory.md). The default
 /// is LBANN's rule, which is also that of stepcast's own kernels; the default of scenarios is PyTorch's
 /// (scenarios/experiment).
@@ -85,6 +94,9 @@ struct MemoryOptions {
   Activations activations = Activations::out_of_place;
   ErrorSignals error_signals = ErrorSignals::kept;  ///< only lbann
   Recomputation recomputation = Recomputation::none;
+  std::vector<RecomputedLayer> recomputed = {};  ///< of each layer, in place of `recomputation`; empty: none
+  /// Of the micro-batches in flight one is not computed again: torchgpipe's last one.
+  bool keeps_last = false;
   int in_flight = 1;  ///< micro-batches whose activations are held at once (pipelines)
   Zero zero = Zero::none;
   int zero_ways = 1;
@@ -92,6 +104,7 @@ struct MemoryOptions {
   /// mixed: modules compute with parameters of 2 B, as in Megatron-LM and with the MixedPrecisionPolicy of
   /// FSDP2, which casts its fp32 share when it gathers; false: autocast (pytorch), or a share of 2 B (ZeRO)
   bool half_parameters = false;
+  bool host_optimizer = false;  ///< master weights and the optimizer's state lie in host memory
   bool fp32_gradients = false;  ///< mixed: gradients are summed into arrays of 4 B
   /// Activations are swapped to host memory until the backward pass (swapped_working_set).
   bool swap = false;
@@ -103,6 +116,13 @@ struct MemoryOptions {
 /// Layers whose outputs are kept as checkpoints (gradient checkpointing): the last layer of each recomputed
 /// segment. The end of the network is not a checkpoint.
 std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomputation how);
+
+/// How each layer is computed again; empty: none is.
+std::vector<RecomputedLayer> recomputed_layers(const Model& model, const MemoryOptions& options);
+
+/// Elements of one sample that a micro-batch keeps between its forward and its backward pass: those of
+/// kept_activations, with recomputation without the segment that is computed again.
+double held_activations(const Model& model, const MemoryOptions& options);
 
 /// Elements of one sample that the forward pass keeps for the backward pass. Reshapes share the memory of
 /// their input; with activations in place, element-wise layers and additions do too. With recomputation these

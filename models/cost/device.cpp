@@ -73,6 +73,26 @@ PrecisionKernels read_precision(const YamlMap& yaml, PrecisionKernels own) {
   return own;
 }
 
+/// The shares of a precision of tensor cores; nullptr: the device has none. Devices with TF32 have bf16, too.
+const PrecisionKernels* kernels_in(const Device& device, KernelChoice::Precision precision) {
+  using Precision = KernelChoice::Precision;
+  const auto found = device.precisions.find(precision);
+  if (found != device.precisions.end()) return &found->second;
+  const bool as_half = precision == Precision::bf16 && device.precisions.contains(Precision::tf32);
+  return as_half ? kernels_in(device, Precision::f16) : nullptr;
+}
+
+void read_bf16(const YamlMap& yaml, Device& device) {
+  using Precision = KernelChoice::Precision;
+  const auto bf16 = yaml.maybe("bf16");
+  if (!bf16) return;
+  const YamlMap map = read_map(*bf16, bf16_keys());
+  const auto half = device.precisions.find(Precision::f16);
+  if (half == device.precisions.end()) map.at("peak", "{value: ..., source: ...}, as there is no key f16");
+  device.precisions[Precision::bf16] = read_precision(
+      map, half == device.precisions.end() ? PrecisionKernels{{}, *device.kernels} : half->second);
+}
+
 /// Reads `precisions:`. Shares that a precision does not name are those of fp32; of bf16, those of f16.
 void read_precisions(const YamlValue& value, Device& device) {
   using Precision = KernelChoice::Precision;
@@ -85,13 +105,14 @@ void read_precisions(const YamlValue& value, Device& device) {
     map.at("peak", "{value: ..., source: ...}");
     device.precisions[precision] = read_precision(map, {{}, *device.kernels});
   }
-  const auto bf16 = yaml.maybe("bf16");
-  if (!bf16) return;
-  const YamlMap map = read_map(*bf16, bf16_keys());
-  const auto half = device.precisions.find(Precision::f16);
-  if (half == device.precisions.end()) map.at("peak", "{value: ..., source: ...}, as there is no key f16");
-  device.precisions[Precision::bf16] = read_precision(
-      map, half == device.precisions.end() ? PrecisionKernels{{}, *device.kernels} : half->second);
+  read_bf16(yaml, device);
+  if (const auto fp8 = yaml.maybe("fp8")) {
+    const YamlMap map = read_map(*fp8, fp8_keys());
+    map.at("peak", "{value: ..., source: ...}");
+    const PrecisionKernels* bf16 = kernels_in(device, Precision::bf16);
+    device.precisions[Precision::fp8] =
+        read_precision(map, bf16 == nullptr ? PrecisionKernels{{}, *device.kernels} : *bf16);
+  }
 }
 
 }  // namespace
@@ -140,6 +161,7 @@ Device read_device(const YamlValue& value) {
   device.memory = sourced(yaml, "memory").bytes(1);
   device.usable_memory = sourced(yaml, "usable_memory").bytes(1);
   device.launch_overhead = sourced(yaml, "launch_overhead").seconds();
+  if (yaml.has("watts")) device.watts = sourced(yaml, "watts").number(1e-3, 1e6);
   if (yaml.has("multiprocessors")) {
     device.multiprocessors = static_cast<int>(sourced(yaml, "multiprocessors").integer(1, 1'000'000));
   }
@@ -162,15 +184,6 @@ Device read_device(const YamlValue& value) {
 
 namespace {
 
-/// The shares of a precision of tensor cores; nullptr: the device has none. Devices with TF32 have bf16, too.
-const PrecisionKernels* kernels_in(const Device& device, KernelChoice::Precision precision) {
-  using Precision = KernelChoice::Precision;
-  const auto found = device.precisions.find(precision);
-  if (found != device.precisions.end()) return &found->second;
-  const bool as_half = precision == Precision::bf16 && device.precisions.contains(Precision::tf32);
-  return as_half ? kernels_in(device, Precision::f16) : nullptr;
-}
-
 /// The words of the precisions that a device has.
 std::string known_precisions(const Device& device) {
   std::string text = "f32";
@@ -190,15 +203,18 @@ Device with_kernels(Device device, const KernelChoice& choice) {
         fmt::format("device {}: has no shares by kind of kernel, so its kernels cannot be chosen ({})",
                     device.name, to_string(choice)));
   if (choice.precision != KernelChoice::Precision::f32) {
+    const bool fp8 = choice.precision == KernelChoice::Precision::fp8;
     const PrecisionKernels* chosen = kernels_in(device, choice.precision);
-    if (chosen == nullptr)
+    const PrecisionKernels* others = fp8 ? kernels_in(device, KernelChoice::Precision::bf16) : chosen;
+    if (chosen == nullptr || others == nullptr)
       throw InputError(fmt::format("device {}: precision: expected one of {}, got \"{}\"", device.name,
                                    known_precisions(device),
                                    precision_names()[static_cast<std::size_t>(choice.precision)]));
-    device.peak = chosen->peak;
-    device.kernels = chosen->kernels;
+    if (fp8) device.fp8 = *chosen;
+    device.peak = others->peak;
+    device.kernels = others->kernels;
   }
-  if (choice.autocast && !choice.half())
+  if (choice.autocast && (!choice.half() || choice.precision == KernelChoice::Precision::fp8))
     throw InputError(fmt::format("device {}: autocast: needs the precision f16 or bf16", device.name));
   if (choice.attention == KernelChoice::Attention::flash && device.kernels->flash == 0)
     throw InputError(fmt::format(
@@ -294,11 +310,21 @@ const Keys& bf16_keys() {
   return keys;
 }
 
+const Keys& fp8_keys() {
+  static const Keys keys =
+      with_sources({{"peak", "work rate", "> 0", "required", "peak rate in fp8"},
+                    share_key("dense", "share of the peak rate in a tile without end", "as in bf16")},
+                   Key::Source::must);
+  return keys;
+}
+
 const Keys& precisions_keys() {
-  static const Keys keys{{"tf32", "mapping", "", "none", "products in TF32", precision_keys},
-                         {"f16", "mapping", "", "none", "products in fp16 or bf16", precision_keys},
-                         {"bf16", "mapping", "", "as `f16` on devices with `tf32`",
-                          "shares in bf16 that differ from those of `f16`", bf16_keys}};
+  static const Keys keys{
+      {"tf32", "mapping", "", "none", "products in TF32", precision_keys},
+      {"f16", "mapping", "", "none", "products in fp16 or bf16", precision_keys},
+      {"bf16", "mapping", "", "as `f16` on devices with `tf32`",
+       "shares in bf16 that differ from those of `f16`", bf16_keys},
+      {"fp8", "mapping", "", "none", "products in fp8; the device has bf16, too", fp8_keys}};
   return keys;
 }
 
@@ -313,6 +339,8 @@ const Keys& device_keys() {
              "memory that a training process can allocate, at most `memory`"},
             {"launch_overhead", "time", ">= 0", "required",
              "time to start one kernel; `0 s` means that the device is a CPU"},
+            {"watts", "number", "1e-3 to 1e6", "not known",
+             "power limit of the device [W]: the energy of a training is this power over its hours"},
             {"multiprocessors", "integer", "1 to 1e6", "not known",
              "multiprocessors that work on one kernel"}},
            Key::Source::must),

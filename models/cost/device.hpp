@@ -39,12 +39,14 @@ struct Device {
   Bytes usable_memory;      ///< size that a training process can allocate
   Seconds launch_overhead;  ///< launch overhead of one kernel; 0 on CPUs
   Seconds host_operation;   ///< in which the host issues one operator (strategy.host_operation); 0: no time
+  double watts = 0;         ///< power limit; 0: unknown
   int multiprocessors = 0;  ///< multiprocessors that share one kernel; 0: unknown
   std::vector<DeviceRate> rates;
   std::string kernels_of;        ///< the device whose shares these are (see with_kernels_of); empty: its own
   bool kernels_assumed = false;  ///< the source of `kernels_of` begins with "assumed"
   std::optional<KernelShares> kernels;  ///< absent: the older rule, with one efficiency fitted on the rates
   std::map<KernelChoice::Precision, PrecisionKernels> precisions;  ///< those of tensor cores
+  std::optional<PrecisionKernels> fp8;  ///< products in fp8, if they are chosen (see with_kernels)
   /// Major version of cuDNN, for the older rule: from 3 on it has FFT, from 5 on Winograd.
   int cudnn = 5;
   std::string efficiency_of;  ///< for a device without rates: the device whose efficiency is assumed
@@ -70,7 +72,8 @@ const YamlNode* kernels_of(const YamlNode& device);
 /// @throws InputError if `other` has no `kernels`
 YamlNode with_kernels_of(YamlNode device, const YamlNode& other);
 
-/// The device with the peak and the shares of the chosen precision, and with the chosen kernels. A device
+/// The device with the peak and the shares of the chosen precision, and with the chosen kernels; with fp8
+/// those of bf16, and `fp8` beside. A device
 /// with tf32 that names no shares of bf16 has those of f16.
 /// @throws InputError if the device does not have what is chosen
 Device with_kernels(Device device, const KernelChoice& choice);
@@ -80,7 +83,8 @@ const Keys& device_keys();
 const Keys& device_rate_keys();
 const Keys& kernel_share_keys();
 const Keys& precision_keys();  ///< one of `precisions`: `peak` and the shares that differ from fp32
-const Keys& bf16_keys();       ///< the shares that differ from `f16`
+const Keys& fp8_keys();
+const Keys& bf16_keys();  ///< the shares that differ from `f16`
 const Keys& precisions_keys();
 const Keys& sourced_value_keys();  ///< `value` and `source`, both required
 

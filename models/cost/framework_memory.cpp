@@ -30,9 +30,10 @@ struct Tensor {
 /// An output, by the layer in whose memory it lies.
 struct Buffer {
   double bytes = 0;
-  int last_reader = -1;  ///< in the forward pass
-  int first_saver = -1;  ///< the layer whose backward pass is the last to read it; -1: not saved
-  bool crosses = false;  ///< a segment after its own reads it (recomputation)
+  int last_reader = -1;         ///< in the forward pass
+  int first_saver = -1;         ///< the layer whose backward pass is the last to read it; -1: not saved
+  bool crosses = false;         ///< a segment after its own reads it (recomputation)
+  bool output_crosses = false;  ///< the same, of the output as the layer itself wrote it
 };
 
 /// Steps that are simulated: the second one finds the segments of the first, where the optimizer's state lies
@@ -45,9 +46,11 @@ struct Step {
   double samples = 1;
   std::vector<double> width = {};  ///< bytes of an element of each layer's output
   std::vector<int> owner = {}, segment = {};
+  std::vector<RecomputedLayer> again = {};  ///< empty: nothing is computed again
   std::vector<SavedTensors> saved = {};
   std::vector<Buffer> buffers = {};
   std::vector<Tensor> outputs = {};                    ///< of each layer
+  std::vector<Tensor> kept = {};                       ///< of each layer: the share of its output that stays
   std::vector<std::vector<Tensor>> private_ones = {};  ///< of each layer: what only it saves
   CachingAllocator allocator = {};
   std::optional<ModelStates> model_states = {};
@@ -83,7 +86,7 @@ struct Step {
     private_ones[layer].clear();
   }
 
-  bool recomputes() const { return options.recomputation != MemoryOptions::Recomputation::none; }
+  bool recomputes() const { return !again.empty(); }
 };
 
 bool overwrites(LayerKind kind) {
@@ -129,6 +132,8 @@ void set_buffers(Step& step) {
       Buffer& buffer = step.buffers[static_cast<std::size_t>(from)];
       buffer.last_reader = static_cast<int>(i);
       buffer.crosses |= step.segment[i] > step.segment[static_cast<std::size_t>(from)];
+      const auto source = static_cast<std::size_t>(input);
+      step.buffers[source].output_crosses |= step.segment[i] > step.segment[source];
       if (step.saved[i].input) save(from, i);
     }
   }
@@ -136,12 +141,8 @@ void set_buffers(Step& step) {
 
 void set_segments(Step& step) {
   step.segment.assign(step.model.layers.size(), 0);
-  if (!step.recomputes()) return;
-  const auto ends = checkpoints(step.model, step.options.recomputation);
-  for (std::size_t i = 0, at = 0; i < step.segment.size(); ++i) {
-    step.segment[i] = static_cast<int>(at);
-    if (at < ends.size() && ends[at] == i) ++at;
-  }
+  step.again = recomputed_layers(step.model, step.options);
+  for (std::size_t i = 0; i < step.again.size(); ++i) step.segment[i] = step.again[i].segment;
 }
 
 /// Bytes of the scores of eager attention before their softmax or of their derivatives, of which each
@@ -216,17 +217,31 @@ enum class Buffers { allocate, free };
 /// keep.
 void change_segment(int segment, Buffers what, Step& step) {
   for (std::size_t i = 0; i < step.buffers.size(); ++i) {
-    if (step.segment[i] != segment) continue;
+    if (step.segment[i] != segment || step.again.empty() || !step.again[i].checkpointed) continue;
     const Buffer& buffer = step.buffers[i];
-    const bool recomputed = buffer.first_saver >= 0 && !buffer.crosses;
+    const RecomputedLayer& layer = step.again[i];
+    const bool saved = buffer.first_saver >= 0 && !buffer.crosses;
+    const bool recomputed = saved && layer.kept < 1;
+    const bool keeps = layer.kept > 0 && !buffer.output_crosses && !(saved && layer.kept >= 1);
     if (what == Buffers::free) {
       if (recomputed) step.free(step.outputs[i]);
-      step.free_private(i);
+      if (keeps) step.kept[i] = step.allocate(&MemorySnapshot::activations, layer.kept * step.size(i));
+      if (!layer.keeps_inside) step.free_private(i);
     } else {
+      step.free(step.kept[i]);
       if (recomputed) step.outputs[i] = step.allocate(&MemorySnapshot::activations, buffer.bytes);
-      step.allocate_private(i);
+      if (!layer.keeps_inside) step.allocate_private(i);
     }
   }
+}
+
+/// Bytes of activations of a micro-batch whose backward pass has not begun, after its forward pass.
+double held_between_passes(Step& step) {
+  if (!step.recomputes() || step.options.in_flight == 1) return step.now.activations;
+  change_segment(step.segment.back(), Buffers::free, step);
+  const double held = step.now.activations;
+  change_segment(step.segment.back(), Buffers::allocate, step);
+  return held;
 }
 
 void walk_forward(Step& step) {
@@ -234,7 +249,8 @@ void walk_forward(Step& step) {
   std::vector<std::vector<std::size_t>> read_last(step.buffers.size());
   for (std::size_t i = 0; i < step.buffers.size(); ++i) {
     const Buffer& buffer = step.buffers[i];
-    if (buffer.bytes > 0 && buffer.first_saver < 0 && buffer.last_reader >= 0)
+    const bool kept = buffer.first_saver >= 0 || (step.recomputes() && buffer.crosses);
+    if (buffer.bytes > 0 && !kept && buffer.last_reader >= 0)
       read_last[static_cast<std::size_t>(buffer.last_reader)].push_back(i);
   }
   for (int i = 0; i <= last; ++i) {
@@ -327,7 +343,25 @@ void walk_backward(Step& step) {
 
 }  // namespace
 
+namespace {
+
+/// One micro-batch is held whole, the others in flight as recomputation leaves them.
+StepMemory peak_with_kept_last(const Model& model, MemoryOptions options) {
+  options.keeps_last = false;
+  const double held = peak_of_step(model, options).saved.value;
+  options.recomputed.clear();
+  options.recomputation = MemoryOptions::Recomputation::none;
+  const int others = std::exchange(options.in_flight, 1) - 1;
+  StepMemory peak = peak_of_step(model, options);
+  peak.activations = {peak.activations.value + others * held};
+  peak.input = (others + 1) * peak.input;
+  return peak;
+}
+
+}  // namespace
+
 StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
+  if (options.keeps_last) return peak_with_kept_last(model, options);
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
   Step step{.model = model,
             .options = options,
@@ -337,6 +371,7 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
   set_segments(step);
   set_buffers(step);
   step.outputs.resize(model.layers.size());
+  step.kept.resize(model.layers.size());
   step.private_ones.resize(model.layers.size());
   step.model_states.emplace(model, options, step.allocator);
   const double element = mixed && !autocast(options) ? kHalfBytes : kFp32Bytes;
@@ -344,7 +379,7 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
   double kept = 0;  // activations of a micro-batch whose backward pass has not begun
   for (int i = 0; i < kSteps; ++i) {
     walk_forward(step);
-    kept = step.now.activations;
+    kept = held_between_passes(step);
     walk_backward(step);
     step.model_states->end_step();
   }

@@ -6,7 +6,7 @@
 namespace stepcast {
 
 const std::vector<std::string>& precision_names() {
-  static const std::vector<std::string> words{"f32", "tf32", "f16", "bf16"};
+  static const std::vector<std::string> words{"f32", "tf32", "f16", "bf16", "fp8"};
   return words;
 }
 
@@ -90,8 +90,9 @@ std::string to_flags(const KernelChoice& choice) {
 
 const Keys& kernel_choice_keys() {
   static const Keys keys{
-      {"precision", "name", "f32, tf32, f16, bf16", "f32",
-       "precision of products; the device file lists those that it has"},
+      {"precision", "name", "f32, tf32, f16, bf16, fp8", "f32",
+       "precision of products; the device file lists those that it has; `fp8`: of dense layers in blocks and "
+       "of experts, with bf16 elsewhere"},
       {"attention", "name", "eager, fused_softmax, flash", "eager",
        "`eager`: a kernel for each operation; `fused_softmax`: one kernel for scale, mask and softmax; "
        "`flash`: one kernel, which keeps the scores on the chip"},

@@ -11,7 +11,13 @@ namespace stepcast {
 /// Choices of a framework: the precision of products, and kernels that compute the same in other ways.
 /// Only devices with KernelShares know it (docs/explanation/derived-traces.md).
 struct KernelChoice {
-  enum class Precision { f32, tf32, f16, bf16 };
+  enum class Precision {
+    f32,
+    tf32,
+    f16,
+    bf16,
+    fp8,  ///< dense layers of blocks and experts in fp8, with scales of whole tensors; the rest in bf16
+  };
   enum class Attention {
     eager,          ///< product, scale, mask, softmax, product
     fused_softmax,  ///< scale, mask and softmax in one kernel, as in Megatron-LM and Apex
@@ -56,7 +62,7 @@ struct KernelChoice {
 
   bool operator==(const KernelChoice&) const = default;
 
-  bool half() const { return precision == Precision::f16 || precision == Precision::bf16; }
+  bool half() const { return precision >= Precision::f16; }  ///< elements of activations have 2 bytes
 };
 
 /// Names in YAML files and on the command line, in the order of the enums.

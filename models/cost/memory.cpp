@@ -45,7 +45,7 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
   const auto trainable = static_cast<double>(trainable_parameters(model));
   const auto all = static_cast<double>(all_parameters(model));
   const double spread = expert_spread(model, options);
-  const double state = share(options, Zero::optimizer_state, spread);
+  const double state = options.host_optimizer ? 0 : share(options, Zero::optimizer_state, spread);
   const bool cast = mixed && options.zero == Zero::parameters && options.half_parameters;
   const double used = cast ? 0 : share(options, Zero::parameters, spread) * element;
   memory.weights = {all * (used + (mixed ? state * kFp32Bytes : 0))};
@@ -64,7 +64,9 @@ void set_outputs(const Model& model, const MemoryOptions& options, Memory& memor
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
   const double samples = static_cast<double>(options.batch) / options.split;
   const double sample_bytes = samples * (mixed ? kHalfBytes : kFp32Bytes);
-  memory.activations = {options.in_flight * sample_bytes * kept_activations(model, options)};
+  const double others =
+      options.in_flight > 1 ? (options.in_flight - 1) * held_activations(model, options) : 0;
+  memory.activations = {sample_bytes * (kept_activations(model, options) + others)};
   memory.error_signals = {sample_bytes * kept_error_signals(model, options)};
   memory.input = {options.in_flight * sample_bytes * input_elements(model)};
   memory.workspace = options.workspace.value_or(Bytes{});

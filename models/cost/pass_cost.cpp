@@ -233,6 +233,7 @@ void divide_among_experts(const Layer& layer, PassCost& pass) {
 
 void add_precisions(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs) {
   if (choice.autocast) add_autocast(model, choice, costs);
+  if (choice.precision == KernelChoice::Precision::fp8) add_fp8(model, costs);
   for (std::size_t i = 0; i < costs.size(); ++i) {
     const Layer& layer = model.layers[i];
     if (layer.kind == LayerKind::softmax_cross_entropy) choose_cross_entropy(layer, choice, costs[i]);
@@ -246,6 +247,45 @@ void add_precisions(const Model& model, const KernelChoice& choice, std::vector<
       costs[i].backward_weights.further_parameters += 3 * costs[i].backward_weights.parameters;
     if (layer.kind == LayerKind::attention && choice.fp32_scores && !choice.autocast)
       widen_scores(layer, costs[i]);
+  }
+}
+
+namespace {
+
+/// True for a layer inside one of the blocks; in a network without blocks for each that no loss reads.
+std::vector<bool> in_blocks(const Model& model) {
+  std::vector<bool> inside(model.layers.size(), model.blocks.empty());
+  for (const LayerBlock& block : model.blocks)
+    std::fill(inside.begin() + block.first, inside.begin() + block.last, true);
+  for (const Layer& layer : model.layers) {
+    if (!is_loss(layer.kind)) continue;
+    for (const int input : layer.inputs)
+      if (input >= 0) inside[static_cast<std::size_t>(input)] = false;
+  }
+  return inside;
+}
+
+constexpr double kScale = kHalfBytes, kFp8Cast = kHalfBytes + 1;  // bytes that an element moves
+
+}  // namespace
+
+void add_fp8(const Model& model, std::vector<LayerCost>& costs) {
+  const std::vector<bool> inside = in_blocks(model);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    if (!inside[i] || (layer.kind != LayerKind::dense && layer.kind != LayerKind::experts)) continue;
+    const double in = element_count(layer.input), out = element_count(layer.output),
+                 weights = trainable(layer);
+    const auto cast = [](double samples, double parameters, int kernels, PassCost& pass) {
+      if (pass.kernels == 0) return;
+      pass.fp8 = true;
+      pass.narrowed += samples;
+      pass.narrowed_weights += parameters;
+      pass.kernels += kernels;
+    };
+    cast((kScale + kFp8Cast) * in, (kScale + kFp8Cast) * weights, 4, costs[i].forward);
+    cast((kScale + kFp8Cast) * out, kFp8Cast * weights, 3, costs[i].backward_data);
+    cast(kFp8Cast * (in + out), 0, 2, costs[i].backward_weights);
   }
 }
 

@@ -50,6 +50,7 @@ struct PassCost {
   double widened = 0;           ///< bytes that casts to fp32 and sums of two precisions move, per sample
   double narrowed_weights = 0;  ///< bytes that casts of fp32 weights move, per step
   double widened_weights = 0;   ///< bytes that casts of half-precision gradients of weights move, per step
+  bool fp8 = false;             ///< the products run in fp8, after casts (see add_fp8)
   bool weights = false;         ///< the product is the gradient of weights
   int kernels = 0;              ///< kernels launched one after another; 0: the layer has no such pass
 
@@ -110,9 +111,18 @@ std::vector<double> autocast_widths(const Model& model, KernelChoice::Gelu gelu 
 /// @param costs  of the model's layers, by layer_costs in half precision
 void add_autocast(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs);
 
+/// Lets the products of dense layers in blocks, and of experts, run in fp8: not those of other layers, which
+/// torchtitan's filter_fqns ("output") and Megatron-Core's output layer leave in bf16. Of each tensor the
+/// greatest magnitude is found (2 B an element), then it is cast to one byte (3 B); the backward pass casts
+/// input and weights again, transposed, and error signals in both layouts. Sources: pytorch/ao,
+/// torchao/float8/float8_linear.py and float8_scaling_utils.py (dynamic scales of tensors); the products of
+/// torch._scaled_mm take rows times columns.
+/// @param costs  of the model's layers, by layer_costs in half precision
+void add_fp8(const Model& model, std::vector<LayerCost>& costs);
+
 /// Adds what the chosen kernels compute in another precision or division than the layers: add_autocast;
-/// scores in fp32; the passes of vocab_parallel and fused cross entropy over the logits; sums of gradients in
-/// fp32; a product for each expert.
+/// add_fp8; scores in fp32; the passes of vocab_parallel and fused cross entropy over the logits; sums of
+/// gradients in fp32; a product for each expert.
 /// @param costs  of the model's layers, by layer_costs
 void add_precisions(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs);
 

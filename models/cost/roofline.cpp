@@ -161,7 +161,10 @@ Seconds products_time(const Layer& layer, const PassCost& cost, std::int64_t bat
   // Tensor cores load operands of 2 bytes transposed, but not those of TF32.
   const bool slow =
       layer.kind == LayerKind::convolution || kernels.choice.precision == KernelChoice::Precision::tf32;
-  const double share = product_share(layer, kernels) * (cost.weights && slow ? kernels.weights : 1);
+  const PrecisionKernels* fp8 = cost.fp8 && device.fp8 ? &*device.fp8 : nullptr;
+  const double share = fp8 != nullptr
+                           ? fp8->kernels.dense * fp8->peak / device.peak  // of the peak of bf16
+                           : product_share(layer, kernels) * (cost.weights && slow ? kernels.weights : 1);
   if (cost.products.empty()) return static_cast<double>(batch) * cost.flops / (share * device.peak);
   const double positions = positions_by_image(layer, kernels);
   const bool by_image = positions > 0 && !cost.weights && aligned(positions, kernels);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -94,6 +95,24 @@ Stages balanced_stages(const std::vector<double>& seconds, int stages) {
     first_layers[stage - 1] = best[stage][static_cast<std::size_t>(first_layers[stage])].begin;
   }
   return first_layers;
+}
+
+Stages with_small_boundaries(const Model& model, const std::vector<double>& seconds, Stages stages,
+                             double slack) {
+  const auto time = [&](int first, int last) {
+    return std::accumulate(seconds.begin() + first, seconds.begin() + last, 0.0);
+  };
+  double slowest = 0;
+  for (std::size_t i = 0; i + 1 < stages.size(); ++i)
+    slowest = std::max(slowest, time(stages[i], stages[i + 1]));
+  for (std::size_t i = 1; i + 1 < stages.size(); ++i) {
+    const auto cost = [&](int at) { return boundary_elements(model, at); };
+    for (int at = stages[i - 1] + 1; at < stages[i + 1]; ++at) {
+      const bool fits = std::max(time(stages[i - 1], at), time(at, stages[i + 1])) <= slack * slowest;
+      if (fits && cost(at) < cost(stages[i])) stages[i] = at;
+    }
+  }
+  return stages;
 }
 
 double boundary_elements(const Model& model, int layer) {

@@ -16,6 +16,12 @@ using Stages = std::vector<int>;
 /// @throws std::invalid_argument if there are fewer layers than stages
 Stages balanced_stages(const std::vector<double>& seconds, int stages);
 
+/// Moves each boundary to where the least data cross it, as long as no stage takes more than `slack` times
+/// what the slowest took before.
+/// @param seconds  forward and backward time of each layer
+Stages with_small_boundaries(const Model& model, const std::vector<double>& seconds, Stages stages,
+                             double slack);
+
 /// Layers before `layer` whose outputs `layer` or later layers read, in order; -1 is the network's input.
 std::vector<int> boundary_sources(const Model& model, int layer);
 

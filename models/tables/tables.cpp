@@ -204,10 +204,10 @@ std::string efficiency_line(const Device& device, const Calibration& calibration
 std::string device_table(const Device& device, const Calibration* calibration) {
   std::string tensor_cores;
   for (const auto& [precision, kernels] : device.precisions) {
-    static const std::map<KernelChoice::Precision, const char*> names{
-        {KernelChoice::Precision::tf32, "TF32"},
-        {KernelChoice::Precision::f16, "fp16"},
-        {KernelChoice::Precision::bf16, "bf16"}};
+    static const std::map<KernelChoice::Precision, const char*> names{{KernelChoice::Precision::tf32, "TF32"},
+                                                                      {KernelChoice::Precision::f16, "fp16"},
+                                                                      {KernelChoice::Precision::bf16, "bf16"},
+                                                                      {KernelChoice::Precision::fp8, "fp8"}};
     const auto half = device.precisions.find(KernelChoice::Precision::f16);
     if (precision == KernelChoice::Precision::bf16 && half != device.precisions.end() &&
         half->second.peak.value == kernels.peak.value)

@@ -25,6 +25,7 @@ enum class Show {
   minutes,
   hours,
   dollars,
+  energy,
   bytes,
   samples_rate,
   tokens_rate,
@@ -65,6 +66,7 @@ const std::vector<ShownColumn>& default_columns() {
       {"fits", "fits", Show::yes_no},
       {"training_hours", "training", Show::hours},
       {"cost_usd", "cost", Show::dollars},
+      {"energy_kwh", "energy", Show::energy},
       {"training_hours_with_faults", "training with faults", Show::hours},
       {"useful_share", "of it useful", Show::percent},
       {"best_checkpoint_interval_seconds", "best interval", Show::whole_seconds},
@@ -183,6 +185,8 @@ ColumnScale scale_of(const Results& results, const ShownColumn& shown) {
       return {"min", 1, decimals_for(typical)};
     case Show::hours:
       return {"h", 1, decimals_for(typical)};
+    case Show::energy:
+      return {"kWh", 1, typical < 100 ? 2 : 0};
     case Show::dollars:
       return {"$", 1, typical < 100 ? 2 : 0};
     case Show::bytes:

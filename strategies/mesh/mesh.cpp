@@ -12,6 +12,8 @@ namespace stepcast {
 namespace {
 
 constexpr std::int64_t kMostDevices = 100'000;
+/// Where a stage keeps nothing but its input, the slowest may take this much more for a smaller one: assumed.
+constexpr double kStageSlack = 1.05;
 
 Keys stage_keys() {
   return {renamed({"split_points", "list of layer names", "", "the fastest division",
@@ -20,7 +22,8 @@ Keys stage_keys() {
           {"split", "name", "time, blocks", "time",
            "how layers are divided without split_points: into stages that take the same time, or that have "
            "as many blocks"},
-          {"schedule", "name", "naive, gpipe, 1f1b, interleaved", "1f1b", "order of the passes of a stage"},
+          {"schedule", "name", "naive, gpipe, 1f1b, interleaved, zero_bubble", "1f1b",
+           "order of the passes of a stage"},
           {"chunks", "integer", "2 to 1000", "required with interleaved",
            "interleaved: number of groups of consecutive layers in each stage"},
           {"recompute_last", "boolean", "", "true",
@@ -39,18 +42,21 @@ Keys make_pipeline_keys() {
                     {"zero", "integer", "0 to 2", "0", "ZeRO stage over the replicas of a stage"},
                     part_trace_key()},
                    stage_keys()});
+  *std::ranges::find(keys, "recompute", &Key::name) = recompute_key();
   // The reader accepts this key of other strategies to say which key to use.
   std::ranges::find(keys, "accumulation", &Key::name)->meaning = "not valid: give micro_batches";
   return keys;
 }
 
-/// Reads `schedule`, `chunks`, `recompute_last` and `synchronize_checkpoints`.
+/// Reads `schedule`, `chunks`, `recompute`, `recompute_last` and `synchronize_checkpoints`.
 /// @param micro_batches  name of the key that gives their number
 void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& options) {
   if (const auto order = map.maybe("schedule"))
-    options.order = static_cast<PipelineOrder>(order->one_of({"naive", "gpipe", "1f1b", "interleaved"}));
+    options.order =
+        static_cast<PipelineOrder>(order->one_of({"naive", "gpipe", "1f1b", "interleaved", "zero_bubble"}));
+  if (const auto again = map.maybe("recompute")) options.recompute = read_recompute(*again, options.order);
   if (const auto waits = map.maybe("synchronize_checkpoints"))
-    options.synchronizes_checkpoints = waits->boolean() && options.group.recompute;
+    options.synchronizes_checkpoints = waits->boolean() && options.recompute.any();
   const bool interleaved = options.order == PipelineOrder::interleaved;
   if (const auto chunks = map.maybe("chunks")) {
     options.chunks = static_cast<int>(chunks->integer(2, 1000));
@@ -60,7 +66,7 @@ void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& opti
   }
   if (const auto last = map.maybe("recompute_last")) {
     options.recompute_last = last->boolean();
-    if (!options.group.recompute) last->refuse("only valid with recompute: true");
+    if (!options.recompute.any()) last->refuse("only valid with recompute");
   }
   const int stages = options.mesh.pipeline, count = options.group.micro_batches;
   if (interleaved && stages == 1) map.at("schedule").refuse("interleaved needs stages >= 2, got 1");
@@ -80,7 +86,7 @@ const Keys& pipeline_keys() {
 
 MeshOptions read_pipeline_options(const YamlMap& map) {
   MeshOptions options;
-  options.group = read_group_options(map);
+  options.group = read_mesh_group_options(map);
   options.gradient = options.group.training.element();
   const auto count = [&](const char* key) { return static_cast<int>(map.at(key).integer(1, kMostDevices)); };
   map.at("stages", "an integer >= 1");
@@ -146,6 +152,31 @@ Mesh read_axes(const YamlMap& map, int workers) {
   return mesh;
 }
 
+/// Reads `order`: all four axes, each once.
+void read_axis_order(const YamlMap& map, MeshOptions& options) {
+  const auto order = map.maybe("order");
+  if (!order) return;
+  for (const YamlValue& name : order->list()) {
+    const auto axis = static_cast<Axis>(name.one_of({"tensor", "context", "data", "pipeline"}));
+    if (std::ranges::count(options.axes, axis) > 0) name.refuse("an axis occurs twice");
+    options.axes.push_back(axis);
+  }
+  if (options.axes.size() != 4) order->expected("the four axes tensor, context, data and pipeline");
+}
+
+/// Copies of the same layers that lie in one node, next to each other.
+int copies_in_node(const Setting& setting, const MeshOptions& options) {
+  const Mesh& mesh = options.mesh;
+  int stride = 1;  // of devices between two copies
+  if (options.axes.empty()) stride = mesh.tensor;
+  for (const Axis axis : options.axes) {
+    if (axis == Axis::data || (axis == Axis::context && mesh.context > 1)) break;
+    if (axis == Axis::tensor) stride *= mesh.tensor;
+    if (axis == Axis::pipeline) stride *= mesh.pipeline;
+  }
+  return std::max(1, even_ranks_per_node(setting.platform, setting.devices) / stride);
+}
+
 /// `all`, `node`, or a number of devices that divides those of data x context.
 void read_shard_within(const YamlMap& map, const Setting& setting, MeshOptions& options) {
   const int copies = options.mesh.copies();
@@ -154,7 +185,7 @@ void read_shard_within(const YamlMap& map, const Setting& setting, MeshOptions& 
   if (!within) return;
   const std::string& text = within->node().text;
   if (text == "all") return;
-  const int node = std::max(1, even_ranks_per_node(setting.platform, setting.devices) / options.mesh.tensor);
+  const int node = copies_in_node(setting, options);
   options.shard_ways =
       text == "node" ? std::min(node, copies) : static_cast<int>(within->integer(1, kMostDevices));
   if (copies % options.shard_ways != 0)
@@ -185,6 +216,25 @@ void read_shard(const YamlMap& map, const Setting& setting, MeshOptions& options
   options.half_parameters = true;
 }
 
+/// Reads `offload` and the rates of the host, by default those of the platform.
+void read_offload(const YamlMap& map, const Setting& setting, MeshOptions& options) {
+  const auto offload = map.maybe("offload");
+  if (!offload || offload->one_of({"none", "optimizer"}) == 0) {
+    for (const char* key : {"host_memory", "host_link"})
+      if (map.has(key)) map.at(key).refuse("only valid with offload: optimizer");
+    return;
+  }
+  const NodeShape& node = setting.platform.node;
+  const int devices = std::max(1, even_ranks_per_node(setting.platform, setting.devices));
+  const auto rate = [&](const char* key, BytesPerSecond otherwise) {
+    if (const auto given = map.maybe(key)) return given->bytes_per_second();
+    if (!(otherwise.value > 0)) map.at(key, "a bandwidth, as the platform names none");
+    return otherwise;
+  };
+  options.host_memory = rate("host_memory", node.sockets * node.memory.bandwidth / devices);
+  options.host_link = rate("host_link", node.device.bandwidth);
+}
+
 /// Reads what the axes tensor, context and expert need besides their sizes.
 void read_division(const YamlMap& map, MeshOptions& options) {
   if (const auto divides = map.maybe("sequence_parallel"))
@@ -196,6 +246,10 @@ void read_division(const YamlMap& map, MeshOptions& options) {
   if (options.sequence_parallel) options.experts.token_ways = options.mesh.tensor;
   if (const auto factor = map.maybe("capacity_factor"))
     options.experts.capacity_factor = factor->number(1, 100);
+  if (const auto most = map.maybe("imbalance")) {
+    if (map.has("capacity_factor")) most->refuse("not valid with capacity_factor, which bounds it");
+    options.experts.capacity_factor = most->number(1, 1000);
+  }
 }
 
 }  // namespace
@@ -204,6 +258,8 @@ const Keys& mesh_keys() {
   static const Keys keys = joined_keys(
       {{{"mesh", "mapping", "", "all workers along data", "sizes of the axes along which the workers lie",
          axis_keys},
+        {"order", "list of names", "tensor, context, data, pipeline", "[tensor, context, data, pipeline]",
+         "axes of `mesh` as the devices lie, neighbours first"},
         {"shard", "name", "none, optimizer, gradients, parameters", "none",
          "what replicas partition among themselves: ZeRO 1, 2, 3; parameters as FSDP does"},
         {"shard_within", "integer or name", ">= 1, node, all", "all",
@@ -217,7 +273,18 @@ const Keys& mesh_keys() {
         {"context_exchange", "name", "ring, all_gather, all_to_all", "ring",
          "mesh.context: how keys and values, or heads, reach the other devices"},
         {"capacity_factor", "number", "1 to 100", "1",
-         "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens"}},
+         "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens"},
+        {"offload", "name", "none, optimizer", "none",
+         "optimizer: master weights and the optimizer's state lie on the host, which updates them "
+         "(ZeRO-Offload)"},
+        {"host_memory", "bandwidth", "> 0", "that of a node's sockets, divided among its devices",
+         "offload: memory bandwidth of the host for a device's update"},
+        {"host_link", "bandwidth", "> 0", "that of the platform's device link",
+         "offload: a device's link to its host"},
+        {"imbalance", "number", "1 to 1000", "1",
+         "mesh.expert: tokens of the busiest device's experts, for which all wait, over an even share; "
+         "without "
+         "capacity_factor"}},
        stage_keys(),
        keys_named(group_keys(), {"halo_overlap", "exchange_overhead"}),
        {part_trace_key()}});
@@ -228,11 +295,13 @@ MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
   for (const char* key : kNotOfMesh)
     if (map.has(key)) map.at(key).refuse("not valid with a mesh of devices (mesh, shard)");
   MeshOptions options;
-  options.group = read_group_options(map);
+  options.group = read_mesh_group_options(map);
   options.mesh = read_axes(map, setting.workers());
   read_order(map, "accumulation", options);
+  read_axis_order(map, options);
   read_shard(map, setting, options);
   read_division(map, options);
+  read_offload(map, setting, options);
   const auto wide = map.maybe("fp32_gradients");
   const bool fp32 = !wide || wide->boolean();
   options.gradient = fp32 ? Bytes{4} : options.group.training.element();
@@ -258,7 +327,8 @@ Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
 }  // namespace
 
 Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const Setting& setting,
-                            const Trace& times, int runs) {
+                            const Trace& times, const MeshOptions& options) {
+  const int runs = options.mesh.pipeline * options.chunks;
   const auto named = map.maybe("split_points");
   const auto split = map.maybe("split");
   const bool by_blocks = split && split->one_of({"time", "blocks"}) == 1;
@@ -271,7 +341,9 @@ Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const S
     }
     if (seconds.size() < static_cast<std::size_t>(runs))
       stages.refuse(fmt::format("{} layers cannot form {} stages", seconds.size(), runs));
-    return balanced_stages(seconds, runs);
+    const Stages balanced = balanced_stages(seconds, runs);
+    const bool keeps_boundaries = options.recompute.kind == Recompute::Kind::stage;
+    return keeps_boundaries ? with_small_boundaries(setting.model, seconds, balanced, kStageSlack) : balanced;
   }
   Stages starts{0};
   for (const YamlValue& name : named->list()) {

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "models/cost/activation_memory.hpp"
 #include "models/partition/layer_partition.hpp"
 #include "models/partition/pipeline_stages.hpp"
 #include "models/partition/sequence_partition.hpp"
+#include "strategies/mesh/recomputation.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
@@ -14,7 +16,7 @@
 namespace stepcast {
 
 /// Sizes of the axes along which the devices of a run lie. Ranks count the tensor axis first, then context,
-/// data and pipeline, as Megatron-LM's order tp-cp-dp-pp does.
+/// data and pipeline, as Megatron-LM's order tp-cp-ep-dp-pp and torchtitan's device mesh do.
 struct Mesh {
   int pipeline = 1;
   int data = 1;
@@ -30,13 +32,18 @@ struct Mesh {
   double devices() const { return static_cast<double>(replica()) * data; }
 };
 
+/// An axis of the mesh, in the order in which ranks count.
+enum class Axis { tensor, context, data, pipeline };
+
 /// Options of a step over a mesh of devices.
 struct MeshOptions {
   GroupOptions group;
   Mesh mesh;
+  std::vector<Axis> axes;  ///< as the devices lie, neighbours first; empty: in the order of the ranks
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
-  int chunks = 1;              ///< runs of layers in each stage
-  bool recompute_last = true;  ///< with group.recompute: the last micro-batch is computed again too
+  int chunks = 1;  ///< runs of layers in each stage
+  Recompute recompute;
+  bool recompute_last = true;  ///< with `recompute`: the last micro-batch is computed again too
   /// What the devices with the same layers partition among themselves (ZeRO 1 to 3, FSDP).
   MemoryOptions::Zero shard = MemoryOptions::Zero::none;
   /// Devices that share a partition: all copies, or those of a node (hybrid sharding).
@@ -47,16 +54,23 @@ struct MeshOptions {
   ContextExchange context_exchange = ContextExchange::ring;
   Experts experts;
   bool half_parameters = false;  ///< see MemoryOptions
+  /// The optimizer runs on the host: bandwidth of a device's share of host memory, and of its link. 0: it
+  /// runs on the device.
+  BytesPerSecond host_memory, host_link;
   /// With recomputation the host waits for the device before each block, and after each exchange in it.
   bool synchronizes_checkpoints = false;
   bool blocks = false;   ///< units that are gathered together are the network's blocks; false: buckets
   Bytes gradient;        ///< size of an element in sums of gradients
   std::string scatters;  ///< "with zero: 1": why gradients have no all-reduce; empty: they have
 
+  /// Of each layer of a device's part, once this is known.
+  std::vector<RecomputedLayer> recomputed;
+
   /// Share of the micro-batches that are computed again in the backward pass.
   double recomputed_share() const {
-    return group.recompute ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
+    return recompute.any() ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
   }
+  bool offloads() const { return host_memory.value > 0; }
   bool shards_parameters() const { return shard == MemoryOptions::Zero::parameters; }
   /// No device keeps whole gradients, so they are scattered after every micro-batch.
   bool sums_every_micro_batch() const { return shard >= MemoryOptions::Zero::gradients && reshard; }
@@ -73,10 +87,11 @@ const Keys& mesh_keys();
 MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting);
 
 /// First layers of all runs of layers (one for each chunk of each stage): the layers that `split_points`
-/// names, those of equal numbers of blocks, or those that make the slowest run fastest.
+/// names, those of equal numbers of blocks, or those that make the slowest run fastest; with recomputed
+/// stages, which keep what crosses their boundaries, nearly so.
 /// @param stages  the key that is wrong if there are too few layers
 Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const Setting& setting,
-                            const Trace& times, int runs);
+                            const Trace& times, const MeshOptions& options);
 
 Strategy pipeline_strategy();
 

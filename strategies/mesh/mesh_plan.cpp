@@ -7,6 +7,7 @@
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/mesh/mesh.hpp"
 #include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
 
@@ -37,11 +38,16 @@ ModelPartition pipeline_partition(const Model& model, const MeshOptions& options
   partition.micro_batches = options.group.micro_batches;
   partition.sums_every_micro_batch = options.sums_every_micro_batch();
   const int stages = options.mesh.pipeline;
-  for (int stage = 0; options.group.recompute && stage < stages; ++stage)
+  for (int stage = 0; options.recompute.any() && stage < stages; ++stage)
     partition.recomputed.push_back(
         pipeline_schedule(options.order, stage, stages, options.group.micro_batches, options.chunks));
   if (options.mesh.tensor > 1) partition.simulated_only = tensor_stage_problem(model, groups.sharded, starts);
-  if (options.group.recompute && has_dropout(model)) partition.simulated_only = kRecomputedDropout;
+  using Kind = Recompute::Kind;
+  const Kind kind = options.recompute.kind;
+  if (options.recompute.any() && has_dropout(model)) partition.simulated_only = kRecomputedDropout;
+  if (kind == Kind::selective || kind == Kind::operators || options.recompute.every > 1)
+    partition.simulated_only = "recomputation of parts of a stage";
+  if (options.order == PipelineOrder::zero_bubble) partition.simulated_only = "schedule: zero_bubble";
   if (!options.recompute_last) partition.simulated_only = "recompute_last: false";
   if (options.group.training.mixed) partition.simulated_only = "activations of 2 bytes";
   return partition;
@@ -89,13 +95,13 @@ StageGroups add_communicators(const Setting& setting, const MeshOptions& options
 }
 
 /// Seconds of all passes of one step, for the mean stage.
-double mean_work(const Workload& workload, const MeshOptions& options, const Model& model) {
-  const LayerRange again = segments_of(recomputed_layers(model, {0, static_cast<int>(model.layers.size())}));
+double mean_work(const Workload& workload, std::size_t layers, const MeshOptions& options) {
   double sum = 0;
-  for (std::size_t i = 0; i < workload.median.size(); ++i) {
+  for (std::size_t i = 0; i < kSegmentsPerLayer * layers; ++i) {
     const LayerSeconds& segment = workload.median[i];
-    const bool twice = static_cast<int>(i) >= again.first && static_cast<int>(i) < again.last;
-    const double forward = (1 + (twice ? options.recomputed_share() : 0)) * segment.forward;
+    const std::size_t layer = i / kSegmentsPerLayer;
+    const double again = options.recomputed.empty() ? 0 : options.recomputed[layer].again;
+    const double forward = (1 + again * options.recomputed_share()) * segment.forward;
     sum += options.group.micro_batches * (forward + segment.backward) + segment.update;
   }
   return sum / options.mesh.pipeline;
@@ -172,12 +178,35 @@ Memory add_stages(const Setting& setting, const MeshOptions& options, const Stag
   return fullest;
 }
 
+/// The devices in the order of ranks, which count tensor, context, data and pipeline. @param axes  from the
+/// one whose devices lie next to each other
+std::vector<int> placed(const Mesh& mesh, const std::vector<Axis>& axes, const std::vector<int>& devices) {
+  const int sizes[] = {mesh.tensor, mesh.context, mesh.data, mesh.pipeline};
+  int strides[] = {0, 0, 0, 0}, stride = 1;
+  for (const Axis axis : axes) {
+    strides[static_cast<std::size_t>(axis)] = stride;
+    stride *= sizes[static_cast<std::size_t>(axis)];
+  }
+  std::vector<int> endpoints;
+  for (int rank = 0; rank < stride; ++rank) {
+    int rest = rank, place = 0;
+    for (std::size_t axis = 0; axis < std::size(sizes); ++axis) {
+      place += rest % sizes[axis] * strides[axis];
+      rest /= sizes[axis];
+    }
+    endpoints.push_back(devices[static_cast<std::size_t>(place)]);
+  }
+  return endpoints;
+}
+
 /// Divides the network over the mesh and gives every stage its program.
 Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting, MeshOptions options) {
   Mesh& mesh = options.mesh;
   GroupPlan groups = begin_groups(setting, options.group, mesh.replica(), keys.pipeline);
   groups.sharded = divided_model(setting.model, options, keys);
+  options.recomputed = recomputed_layers(groups.sharded.part, options.recompute);
   mesh.data = static_cast<int>(setting.workers() / mesh.replica());
+  if (!options.axes.empty()) groups.plan.endpoints = placed(mesh, options.axes, setting.devices);
   set_samples(setting, mesh.data, groups);
   groups.ways = mesh.context * mesh.tensor * mesh.expert;
   groups.plan.communicators.clear();
@@ -186,21 +215,23 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   Trace times = part_times(setting, groups);
   const std::vector<LayerCost> costs = layer_costs(groups.sharded.part, setting.device.choice());
   share_updates(setting.device, costs, options, groups.sharded.part, times);
-  const Stages starts =
-      first_layers_of_runs(map, keys.pipeline, setting, times, mesh.pipeline * options.chunks);
+  const Stages starts = first_layers_of_runs(map, keys.pipeline, setting, times, options);
   const Memory fullest = add_stages(setting, options, starts, groups);
   Workload workload =
       segmented_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
   scale(workload, options.group.training.compute_factor);
+  const bool splits = options.order == PipelineOrder::zero_bubble;
+  if (splits || has_shares(options.recomputed)) add_shares(options.recomputed, times.layers.size(), workload);
   workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size / mesh.context;
-  const double work = mean_work(workload, options, setting.model);
+  const double work = mean_work(workload, times.layers.size(), options);
+  if (splits) split_weights(groups.calls, workload);
   Plan plan = std::move(groups.plan);
   plan.partition = pipeline_partition(setting.model, options, starts, groups);
   plan.workloads.push_back(std::move(workload));
   plan.summed_gradients = mesh.data;  // the sum over micro-batches counts as one gradient
   finish_group_plan(setting, groups, times, fullest, plan);
   note_ineffective_group(groups, options.scatters, plan);
-  if (!options.group.recompute)
+  if (!options.recompute.any())
     note_ineffective(map, {"synchronize_checkpoints"}, "without recompute", plan.ineffective_keys);
   if (mesh.copies() == 1)
     note_ineffective(map, {"zero", "shard", "fp32_gradients"}, "with one replica", plan.ineffective_keys);
@@ -223,19 +254,21 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
 
 /// True if the mapping has a key that only a mesh has.
 bool has_mesh(const YamlMap& map) {
-  return std::ranges::any_of(mesh_keys(), [&](const Key& key) { return map.has(key.name); });
+  const auto again = map.maybe("recompute");
+  const bool parts = again && again->node().text != "true" && again->node().text != "false";
+  return parts || std::ranges::any_of(mesh_keys(), [&](const Key& key) { return map.has(key.name); });
 }
 
 void note_ineffective_axes(const YamlMap& map, const MeshOptions& options, IneffectiveKeys& found) {
   const Mesh& mesh = options.mesh;
   if (mesh.tensor == 1) note_ineffective(map, {"sequence_parallel"}, "without mesh.tensor", found);
   if (mesh.context == 1) note_ineffective(map, {"context_exchange"}, "without mesh.context", found);
-  if (mesh.expert == 1) note_ineffective(map, {"capacity_factor"}, "without mesh.expert", found);
+  if (mesh.expert == 1) note_ineffective(map, {"capacity_factor", "imbalance"}, "without mesh.expert", found);
 }
 
 Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
   const Strategy plain = synchronous_strategy();
-  const YamlMap map = read_map(value, joined_keys({plain.keys, mesh_keys()}));
+  const YamlMap map = read_map(value, synchronous_over_mesh().keys);
   if (!has_mesh(map)) return plain.plan(value, setting);
   const MeshOptions options = read_mesh_options(map, setting);
   const YamlValue mesh = map.has("mesh") ? map.at("mesh") : map.value();
@@ -273,6 +306,7 @@ Strategy pipeline_strategy() {
 Strategy synchronous_over_mesh() {
   Strategy strategy = synchronous_strategy();
   strategy.plan = read_over_mesh;
+  *std::ranges::find(strategy.keys, "recompute", &Key::name) = recompute_key();
   strategy.keys = joined_keys({strategy.keys, mesh_keys()});
   return strategy;
 }

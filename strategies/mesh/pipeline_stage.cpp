@@ -71,9 +71,9 @@ SubProgram run_units(Worker& worker, const PipelineStage& stage, const PipelineA
                      GradientSums& sums) {
   const std::vector<ShardedUnit>& units = stage.chunks[static_cast<std::size_t>(action.chunk)].units;
   const bool backward = action.pass == Work::backward;
-  const bool gathers = stage.reshard || (!backward && action.micro_batch == 0);
+  const bool gathers = !action.weights && (stage.reshard || (!backward && action.micro_batch == 0));
   const bool last = action.micro_batch + 1 == stage.micro_batches;
-  const bool recomputes = backward && (stage.recompute_last || !last);
+  const bool recomputes = backward && !action.weights && (stage.recompute_last || !last);
   const PassRun run{action.pass, stage.exchange_overhead, last || stage.sum_every_micro_batch,
                     stage.synchronizes_units};
   const PassRun again{Work::forward, stage.exchange_overhead, false, stage.synchronizes_units};
@@ -90,7 +90,8 @@ SubProgram run_units(Worker& worker, const PipelineStage& stage, const PipelineA
     if (recomputes) co_await run_pass(worker, unit(i).recomputed, again, sums.started);
     const bool sums_nodes = backward && run.sums && !unit(i).all_reduces.empty();
     std::vector<Pending> scatters;
-    co_await run_pass(worker, unit(i).passes, run, sums_nodes ? scatters : sums.started);
+    const PassSegments& passes = action.weights ? unit(i).weights : unit(i).passes;
+    co_await run_pass(worker, passes, run, sums_nodes ? scatters : sums.started);
     if (sums_nodes) co_await sum_scattered(worker, sums);
     for (std::size_t k = 0; k < scatters.size(); ++k)
       sums.scattered.emplace_back(std::move(scatters[k]), unit(i).all_reduces[k]);
@@ -115,18 +116,21 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
     GradientSums sums;
     for (const PipelineAction& action : options.actions) {
       const PipelineChunk& chunk = options.chunks[static_cast<std::size_t>(action.chunk)];
-      co_await receive_input(worker, chunk, action, loads);
-      if (chunk.previous.exists() || chunk.next.exists()) worker.synchronize();  // 1. and 3.
-      co_await run_units(worker, options, action, sums);                         // 2.
-      send_output(worker, chunk, action.pass, sent);
+      const bool exchanges = !action.weights && (chunk.previous.exists() || chunk.next.exists());
+      if (!action.weights) co_await receive_input(worker, chunk, action, loads);
+      if (exchanges) worker.synchronize();                // 1. and 3.
+      co_await run_units(worker, options, action, sums);  // 2.
+      if (!action.weights) send_output(worker, chunk, action.pass, sent);
     }
     for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.sums, sums.started);  // 4.
     co_await sum_scattered(worker, sums);
     for (Pending& message : sent) co_await worker.finished(std::move(message));
     for (Pending& sum : sums.started) co_await worker.finished(std::move(sum));
     if (options.reads_gradients) worker.synchronize();
-    for (const PipelineChunk& chunk : options.chunks)  // 5.
-      co_await worker.finished(worker.start_compute(Work::update, chunk.segments));
+    if (options.host_update.value > 0) co_await worker.pause(options.host_update);  // 5.
+    for (const PipelineChunk& chunk : options.chunks)
+      if (options.host_update.value == 0)
+        co_await worker.finished(worker.start_compute(Work::update, chunk.segments));
     for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.gathers, gathered);  // 6.
     for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
     worker.end_step();

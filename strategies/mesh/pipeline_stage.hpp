@@ -16,6 +16,7 @@ namespace stepcast {
 /// is if the host waits for the device between them.
 struct ShardedUnit {
   PassSegments passes;
+  PassSegments weights;               ///< schedule zero_bubble: the gradients of weights
   PassSegments recomputed;            ///< its layers that recomputation computes again; may be none
   std::vector<CollectiveId> gathers;  ///< of its parameters, before a pass
   /// Sums over groups of devices of what each group has scattered, in the order of the unit's sums (hybrid
@@ -49,6 +50,8 @@ struct PipelineStage {
   bool reads_gradients = false;  ///< before the update, as loss scaling does: the host waits for them
   int prefetch = 1;
   Seconds step_overhead, exchange_overhead;
+  Seconds host_update;  ///< update and copy of the parameters by the host (see host_update_time); 0: on the
+                        ///< device
 };
 
 /// @returns chunk of the receiver that a message between stages is for
@@ -69,7 +72,7 @@ int chunk_of_tag(MessageTag tag);
 ///   4. sums gradients over the replicas, if that does not overlap with the last actions. Hybrid sharding
 ///      scatters them inside a group of devices and sums the shares over the groups; the next unit's scatter
 ///      waits for the scatter before
-///   5. updates its parameters
+///   5. updates its parameters, or waits for the host that does
 ///   6. ZeRO: gathers the shares of the parameters that the replicas have updated
 ///
 /// Sources of the schedules: strategies/plan/plan.hpp; of units: Y. Zhao et al., "PyTorch FSDP", VLDB 2023;
@@ -89,14 +92,16 @@ struct StageGroups {
 PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int number, const Stages& starts,
                          const StageGroups& places, GroupPlan& groups);
 
-/// The layers of a range that recomputation computes again: those of the network's blocks, because
-/// Megatron-LM, FSDP and torchtitan checkpoint blocks, not what stands before and after them; of a network
-/// without blocks, all.
-LayerRange recomputed_layers(const Model& model, LayerRange layers);
-
 /// Runs of layers of the part that are gathered together, last first, clamped to `layers`: the blocks of the
 /// network (layers named block7_...) and the layers between them, or buckets.
 std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options);
+
+/// Time in which the host updates a device's share of these parameters and the device gets them. The copies
+/// of gradients overlap with the backward pass. Adam reads weights, gradients and two moments and writes the
+/// first, the last and a copy of 2 bytes: 30 bytes an element of host memory. Sources: J. Ren et al.,
+/// "ZeRO-Offload", USENIX ATC 2021, section 4.1 (what is copied, and when); DeepSpeed, csrc/adam/cpu_adam.cpp
+/// (arrays); that memory bandwidth bounds it is assumed.
+Seconds host_update_time(double parameters, const MeshOptions& options);
 
 /// Memory of a stage at the moment with most micro-batches in flight. It holds the error signals of one chunk
 /// at a time.

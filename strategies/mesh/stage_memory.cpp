@@ -69,7 +69,9 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
   if (memory.zero_ways > 1) memory.zero = options.shard;
   memory.fp32_gradients = options.gradient > options.group.training.element();
   memory.half_parameters = options.half_parameters;
+  memory.host_optimizer = options.offloads();
   memory.expert_ways = options.mesh.expert;
+  memory.keeps_last = options.recompute.any() && !options.recompute_last;
   const Model kept =
       options.sequence_parallel ? kept_layers(groups.sharded, options.mesh.tensor) : groups.sharded.part;
   const std::vector<int> held = most_in_flight(stage.actions, options.chunks);
@@ -77,6 +79,9 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const LayerRange layers = layers_of(stage.chunks[i].segments);
     memory.in_flight = held[i];
+    if (!options.recomputed.empty())
+      memory.recomputed = {options.recomputed.begin() + layers.first,
+                           options.recomputed.begin() + layers.last};
     const Memory chunk = training_memory(stage_model(kept, layers.first, layers.last), memory);
     sum.weights += chunk.weights;
     sum.gradients += chunk.gradients;

@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "models/cost/pass_cost.hpp"
 #include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/plan/buckets.hpp"
 
 namespace stepcast {
@@ -38,12 +40,6 @@ std::vector<LayerRange> buckets(const Model& model, const MeshOptions& options) 
 }
 
 }  // namespace
-
-LayerRange recomputed_layers(const Model& model, LayerRange layers) {
-  if (model.blocks.empty()) return layers;
-  return {std::max(layers.first, model.blocks.front().first),
-          std::min(layers.last, model.blocks.back().last)};
-}
 
 std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options) {
   return clamped(options.blocks ? blocks(part) : buckets(part, options), layers);
@@ -102,12 +98,15 @@ CollectiveId add_gradient_sum(LayerRange layers, CommunicatorId over, Bytes size
   return sum;
 }
 
-/// The passes of the layers of a unit that are computed again.
-PassSegments recomputed_passes(LayerRange unit, const MeshOptions& options, const GroupPlan& groups) {
-  const LayerRange layers = recomputed_layers(groups.sharded.part, unit);
-  if (!options.group.recompute || layers.empty()) return {};
-  return make_passes(groups.calls, layers, sums_by_layer({}, groups.calls.size()),
-                     options.group.halo_overlap);
+/// Sets the passes of a unit. @param sums  of gradients, by layer
+void set_passes(LayerRange layers, const std::vector<std::vector<CollectiveId>>& sums,
+                const MeshOptions& options, const GroupPlan& groups, ShardedUnit& unit) {
+  const bool splits = options.order == PipelineOrder::zero_bubble;
+  const int count = static_cast<int>(groups.calls.size());
+  const std::vector<std::vector<CollectiveId>> none(groups.calls.size());
+  unit.passes = make_passes(groups.calls, layers, splits ? none : sums, options.group.halo_overlap);
+  if (splits) unit.weights = weight_passes(layers, (kSegmentsPerLayer + 1) * count, sums);
+  unit.recomputed = make_recomputation(options.recomputed, layers, groups);
 }
 
 /// A unit whose parameters the devices partition.
@@ -121,9 +120,7 @@ ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const Stage
     unit.all_reduces.push_back(add_gradient_sum(
         one.layers, places.shard_copies, one.gradient / static_cast<double>(options.shard_ways), groups));
   }
-  unit.passes =
-      make_passes(groups.calls, layers, sums_by_layer(sums, groups.calls.size()), options.group.halo_overlap);
-  unit.recomputed = recomputed_passes(layers, options, groups);
+  set_passes(layers, sums_by_layer(sums, groups.calls.size()), options, groups, unit);
   return unit;
 }
 
@@ -161,8 +158,8 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
   if (options.shard != MemoryOptions::Zero::none) chunk.gathers = partition_sums(buckets, options, groups);
   const auto sums = sums_by_layer(overlaps ? buckets : std::vector<Bucket>{}, groups.calls.size());
   for (const LayerRange& unit : whole_units(groups.sharded.part, layers, options)) {
-    const PassSegments passes = make_passes(groups.calls, unit, sums, options.group.halo_overlap);
-    chunk.units.insert(chunk.units.begin(), {passes, recomputed_passes(unit, options, groups), {}, {}});
+    chunk.units.insert(chunk.units.begin(), ShardedUnit{});
+    set_passes(unit, sums, options, groups, chunk.units.front());
   }
   for (const Bucket& bucket : buckets) {
     if (!overlaps && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);
@@ -197,6 +194,31 @@ PipelineChunk make_chunk(const Setting& setting, const MeshOptions& options, std
 
 }  // namespace
 
+namespace {
+
+/// Trained parameters of the layers whose update this device shares.
+double updated_parameters(const PipelineStage& stage, const MeshOptions& options, const Model& part) {
+  double sum = 0;
+  for (const PipelineChunk& chunk : stage.chunks) {
+    const int first = chunk.segments.first / kSegmentsPerLayer,
+              last = chunk.segments.last / kSegmentsPerLayer;
+    for (int i = first; i < last; ++i) {
+      const Layer& layer = part.layers[static_cast<std::size_t>(i)];
+      const int copies = layer.kind == LayerKind::experts ? options.mesh.expert : 1;
+      sum += trainable(layer) * copies;
+    }
+  }
+  return options.shard == MemoryOptions::Zero::none ? sum : sum / options.shard_ways;
+}
+
+}  // namespace
+
+Seconds host_update_time(double parameters, const MeshOptions& options) {
+  constexpr double kAdamBytes = 4 * 4 + 3 * 4 + kHalfBytes;
+  const Bytes copied = parameters * options.group.training.element();
+  return Bytes{kAdamBytes * parameters} / options.host_memory + copied / options.host_link;
+}
+
 PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int number, const Stages& starts,
                          const StageGroups& places, GroupPlan& groups) {
   PipelineStage stage;
@@ -214,6 +236,8 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
       pipeline_schedule(options.order, number, options.mesh.pipeline, stage.micro_batches, options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
     stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, places, groups));
+  if (options.offloads())
+    stage.host_update = host_update_time(updated_parameters(stage, options, groups.sharded.part), options);
   return stage;
 }
 

@@ -103,6 +103,12 @@ Key ways_key() {
 }
 
 GroupOptions read_group_options(const YamlMap& map) {
+  GroupOptions options = read_mesh_group_options(map);
+  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
+  return options;
+}
+
+GroupOptions read_mesh_group_options(const YamlMap& map) {
   GroupOptions options;
   options.given = map;
   options.training = read_training_options(map);
@@ -111,7 +117,6 @@ GroupOptions read_group_options(const YamlMap& map) {
   options.bucket = read_bucket(map);
   if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
   if (const auto overlap = map.maybe("halo_overlap")) options.halo_overlap = overlap->boolean();
-  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
   if (const auto wait = map.maybe("exchange_overhead")) options.exchange_overhead = wait->seconds();
   if (const auto times = map.maybe("accumulation"))
     options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));

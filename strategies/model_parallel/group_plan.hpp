@@ -34,6 +34,8 @@ struct GroupOptions {
 };
 
 GroupOptions read_group_options(const YamlMap& map);
+/// The same without `recompute`, which a mesh reads itself.
+GroupOptions read_mesh_group_options(const YamlMap& map);
 
 /// A plan under construction: `ways` devices, consecutive in rank order, share a replica.
 struct GroupPlan {

@@ -31,14 +31,17 @@ std::vector<PipelineAction> pipeline_schedule(PipelineOrder order, int stage, in
   const int all = micro_batches * chunks, left = stages - stage;
   int ahead = all;  // forward actions before the first backward action
   if (order == PipelineOrder::naive) ahead = 1;
-  if (order == PipelineOrder::one_forward_one_backward) ahead = std::min(all, left);
+  const bool split = order == PipelineOrder::zero_bubble;
+  if (order == PipelineOrder::one_forward_one_backward || split) ahead = std::min(all, left);
   if (order == PipelineOrder::interleaved) ahead = std::min(all, 2 * (left - 1) + (chunks - 1) * stages + 1);
   std::vector<PipelineAction> made;
   for (int i = 0; i < ahead; ++i) made.push_back(action(Work::forward, i, stages, chunks));
   for (int i = 0; i < all; ++i) {
     made.push_back(action(Work::backward, i, stages, chunks));
+    if (split && i >= stage) made.push_back({Work::backward, i - stage, 0, true});
     if (ahead + i < all) made.push_back(action(Work::forward, ahead + i, stages, chunks));
   }
+  for (int i = std::max(0, all - stage); split && i < all; ++i) made.push_back({Work::backward, i, 0, true});
   return made;
 }
 
@@ -47,8 +50,10 @@ std::vector<int> most_in_flight(const std::vector<PipelineAction>& actions, int 
   const auto sum = [](const std::vector<int>& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0);
   };
+  const bool split = std::ranges::any_of(actions, &PipelineAction::weights);
   for (const PipelineAction& one : actions) {
     expects(0 <= one.chunk && one.chunk < chunks, "actions of the stage's chunks");
+    if (split && one.pass == Work::backward && !one.weights) continue;
     held[static_cast<std::size_t>(one.chunk)] += one.pass == Work::forward ? 1 : -1;
     if (sum(held) > sum(most)) most = held;
   }

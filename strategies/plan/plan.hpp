@@ -22,13 +22,15 @@ enum class PipelineOrder {
   gpipe,                     ///< all forward, then all backward
   one_forward_one_backward,  ///< backward as soon as possible, so that few micro-batches are in flight
   interleaved,               ///< the same with several chunks of layers in each stage, for a smaller bubble
+  zero_bubble,               ///< ZB-H1: 1F1B whose gradients of weights wait until nothing else can run
 };
 
 /// One pass of one chunk for one micro-batch.
 struct PipelineAction {
   Work pass{};
   int micro_batch = 0;
-  int chunk = 0;  ///< index among the chunks of the stage
+  int chunk = 0;         ///< index among the chunks of the stage
+  bool weights = false;  ///< zero_bubble: the gradients of weights, which the backward pass leaves out
 };
 
 /// The actions of stage `stage` of `stages` in one step. `interleaved`: every stage has `chunks` chunks,
@@ -37,12 +39,13 @@ struct PipelineAction {
 /// NeurIPS 2019; D. Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP
 /// 2019, with a flush every step as in "Memory-efficient pipeline-parallel DNN training", ICML 2021;
 /// interleaved: D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using
-/// Megatron-LM", SC 2021, section 2.2.
+/// Megatron-LM", SC 2021, section 2.2; zero_bubble: P. Qi et al., "Zero bubble pipeline parallelism", ICLR
+/// 2024, section 2.2: stage i leaves the weights of the last i micro-batches pending.
 std::vector<PipelineAction> pipeline_schedule(PipelineOrder order, int stage, int stages, int micro_batches,
                                               int chunks = 1);
 
-/// Micro-batches of each chunk between their forward and backward pass, at the moment with the largest total
-/// over all chunks.
+/// Micro-batches of each chunk between their forward pass and the gradients of their weights, at the moment
+/// with the largest total over all chunks.
 std::vector<int> most_in_flight(const std::vector<PipelineAction>& actions, int chunks = 1);
 
 class YamlMap;

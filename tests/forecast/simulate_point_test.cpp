@@ -330,3 +330,15 @@ TEST_CASE("the step time, its parts and the rate are means over the steps, or th
   CHECK(mean[0] == Approx(mean[2] + mean[3] + mean[4] + mean[5]).epsilon(0.01));
   for (const auto& of : {median, mean}) CHECK(of[6] == Approx(of[7] / of[0]));
 }
+
+TEST_CASE("a training takes the power of its devices for its hours", "[forecast]") {
+  Experiment experiment = shipped_experiment("resnet50-ethernet-cpu", {"workers=4", "simulation.steps=1"});
+  experiment.epochs = 90;
+  experiment.device.watts = 250;
+  const auto got = numbers_from_child(2, [&] {
+    const Row row = simulate_point(experiment);
+    return std::vector<double>{row.number("training_hours").value_or(-1),
+                               row.number("energy_kwh").value_or(-1)};
+  });
+  CHECK(got[1] == Approx(got[0] * 4 * 0.250));
+}

@@ -194,3 +194,43 @@ TEST_CASE("the rule is within 15 % of the layers of two profiles, and within 6 %
     CHECK(std::abs(kinds.at(kind).second / kinds.at(kind).first - 1) < 0.15);
   }
 }
+
+TEST_CASE("fp8: the products of dense layers run at its peak, after casts; the last stays in bf16",
+          "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [64], layers: [{name: a, kind: dense, units: 64, bias: false}, {name: b, "
+      "kind: dense, units: 32, bias: false}, {name: c, kind: dense, units: 16, bias: false}, {name: l, kind: "
+      "softmax_cross_entropy}]}");
+  KernelChoice bf16 = only_precision(KernelChoice::Precision::bf16), fp8 = bf16;
+  fp8.precision = KernelChoice::Precision::fp8;
+  Device device = unit_device();
+  device.memory_bandwidth = {1e30};
+  device.kernels->choice = bf16;
+  const auto time = [&](std::size_t layer, PassCost LayerCost::*pass, const KernelChoice& choice) {
+    return roofline_time(model.layers[layer], layer_costs(model, choice)[layer].*pass, 8, device, 1).value;
+  };
+  device.fp8 = PrecisionKernels{{4e9}, {}};
+  device.fp8->kernels.dense = 0.5;
+  for (const auto pass : {&LayerCost::forward, &LayerCost::backward_data, &LayerCost::backward_weights}) {
+    CHECK(time(1, pass, bf16) == Approx(2 * time(1, pass, fp8)));  // 4 times the peak at half its share
+    CHECK(time(2, pass, bf16) == Approx(time(2, pass, fp8)));
+  }
+  device.memory_bandwidth = {1e9};
+  device.peak = device.fp8->peak = {1e30};
+  // Layer b reads 64 and writes 32 elements of a sample: the cast of its input and weights moves 5 B each.
+  const double casts = 5 * (8 * 64 + 64 * 32) / 1e9;
+  CHECK(time(1, &LayerCost::forward, fp8) - time(1, &LayerCost::forward, bf16) == Approx(casts));
+  CHECK(time(1, &LayerCost::backward_data, fp8) - time(1, &LayerCost::backward_data, bf16) ==
+        Approx((5 * 8 * 32 + 3 * 64 * 32) / 1e9));
+}
+
+TEST_CASE("a device without fp8 refuses it", "[models][errors]") {
+  const KernelChoice fp8 = only_precision(KernelChoice::Precision::fp8);
+  Device device = unit_device();
+  device.precisions[KernelChoice::Precision::bf16] = {{2e9}, *device.kernels};
+  CHECK_THROWS_WITH(with_kernels(device, fp8),
+                    "device unit: precision: expected one of f32, bf16, got \"fp8\"");
+  device.precisions[KernelChoice::Precision::fp8] = {{4e9}, *device.kernels};
+  CHECK(with_kernels(device, fp8).peak.value == 2e9);
+  CHECK(with_kernels(device, fp8).fp8->peak.value == 4e9);
+}

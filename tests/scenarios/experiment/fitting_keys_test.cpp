@@ -30,3 +30,62 @@ TEST_CASE("where parameters fill the memory, keys that partition them are named"
   CHECK(fitting_keys(scenario.document, values, whole, library) ==
         std::vector<std::string>{"strategy.zero: 1", "strategy.tensor: 2", "strategy.stages: 2"});
 }
+
+TEST_CASE("where no key alone helps, the layout that fits is named, and it does fit", "[scenarios]") {
+  Library library;
+  const YamlNode document = parse_yaml(
+      "{model: llama3-70b, trace: derived, platform: dgx-h100-pod, workers: 64, global_batch: 64, kernels: "
+      "{precision: bf16, attention: flash, optimizer: adamw}, strategy: {kind: synchronous, precision: "
+      "mixed, "
+      "mesh: {}}}",
+      "text");
+  const Experiment whole = build_experiment(document, {}, library);
+  REQUIRE_FALSE(whole.plan.fits);
+  REQUIRE(fitting_keys(document, {}, whole, library).empty());
+  const std::string layout = fitting_layout(document, {}, whole, library);
+  CHECK(layout == "strategy.shard: parameters, strategy.recompute: true");
+  std::vector<Assignment> values{parse_assignment("strategy.shard=parameters")};
+  CHECK_FALSE(build_experiment(document, values, library).plan.fits);
+  values.push_back(parse_assignment("strategy.recompute=true"));
+  CHECK(build_experiment(document, values, library).plan.fits);
+}
+
+TEST_CASE("torchgpipe's ResNet-101 with 25,000 images in flight fits two cards of 24 GB", "[scenarios]") {
+  // kakaobrain/torchgpipe, benchmarks/resnet101-speed: pipeline-2, 1,667 micro-batches of 15 images.
+  Library library;
+  const YamlNode document = parse_yaml(
+      "{model: resnet101, trace: derived, platform: p2-8xlarge, workers: 2, "
+      "strategy: {kind: pipeline, like: torchgpipe, stages: 2, micro_batches: 1667}}",
+      "text");
+  const Experiment run = build_experiment(
+      document, {parse_assignment("batch_per_worker=25005"), parse_assignment("platform.device=rtx-3090")},
+      library);
+  CHECK(run.plan.fits);
+  // The input of the second stage alone: 1,024 maps of 14 x 14 in 4 bytes.
+  CHECK(run.plan.memory.input.value == Approx(25005.0 * 1024 * 14 * 14 * 4).epsilon(0.01));
+}
+
+TEST_CASE("the order of the axes says which of them leave the node", "[scenarios]") {
+  Library library;
+  const auto ranks_in_node = [&](const std::string& more) {
+    const YamlNode document = parse_yaml(
+        "{model: small-transformer, trace: derived, platform: dgx-h100-pod, workers: 16, batch_per_worker: "
+        "2, "
+        "strategy: {kind: synchronous, mesh: {tensor: 2, data: 2, pipeline: 4}" +
+            more + "}}",
+        "text");
+    const Plan plan = build_experiment(document, {}, library).plan;
+    // The first stage's devices of tensor, and its copies.
+    return std::pair(plan.communicators[0].ranks_per_node, plan.communicators[1].ranks_per_node);
+  };
+  using Pair = std::pair<int, int>;
+  CHECK(ranks_in_node("") == Pair{2, 2});
+  CHECK(ranks_in_node(", order: [tensor, context, data, pipeline]") == Pair{2, 2});
+  CHECK(ranks_in_node(", order: [pipeline, tensor, context, data]") == Pair{2, 1});  // 4 x 2 fill a node of 8
+  CHECK(ranks_in_node(", order: [pipeline, data, context, tensor]") == Pair{1, 2});
+  CHECK_THROWS_WITH(
+      ranks_in_node(", order: [tensor, data]"),
+      Catch::Contains("strategy.order: expected the four axes tensor, context, data and pipeline"));
+  CHECK_THROWS_WITH(ranks_in_node(", order: [tensor, tensor]"),
+                    Catch::Contains("strategy.order[1]: an axis occurs twice"));
+}

@@ -211,6 +211,34 @@ TEST_CASE("experts beside data are mixture_of_experts, and lie beside all other 
   CHECK(8 * plain.memory.optimizer_state.value == Approx(4 * parameters(model, 1)).epsilon(0.02));
 }
 
+TEST_CASE("an optimizer on the host takes its memory's bandwidth and a copy, and none of the device's",
+          "[sim][mesh]") {
+  const std::string mesh = "{kind: synchronous, precision: mixed, shard: gradients, accumulation: 2";
+  const auto on_device = outcome(mesh + "}", 2);
+  const auto on_host = outcome(mesh + ", offload: optimizer, host_memory: 30 MB/s, host_link: 2 MB/s}", 2);
+  const YamlNode node = parse_yaml(kBlocks, "m");
+  const Model model = read_model(YamlValue(node, ""));
+  const double share = static_cast<double>(trainable_parameters(model)) / 2;
+  // 30 B of host memory and 2 B of the link an element: 1 us each. Each layer's update took 1 ms, 2 devices
+  // share it.
+  const double update = 0.001 / 2 * static_cast<double>(model.layers.size());
+  CHECK(on_host[0] - on_device[0] == Approx(2e-6 * share - update).epsilon(0.01));
+  CHECK(on_device[1] - on_host[1] == Approx((4 + 4) * share).epsilon(1e-6));  // master weights, momentum
+  CHECK_THROWS_WITH(PlannedRun(2, kBlocks, mesh + ", host_link: 2 MB/s}", 2),
+                    Catch::Contains("strategy.host_link: only valid with offload: optimizer"));
+}
+
+TEST_CASE("all devices wait for the busiest experts: imbalance multiplies their rows", "[sim][mesh]") {
+  const auto rows = [](const std::string& more) {
+    const PlannedRun run(8, kExperts, "{kind: synchronous, mesh: {expert: 4}" + more + "}", 2);
+    return carried(run.plan, Collective::Kind::all_to_all, Array::activations);
+  };
+  CHECK(rows(", imbalance: 1.5") == Approx(1.5 * rows("")));
+  CHECK(rows(", imbalance: 1.5") == rows(", capacity_factor: 1.5"));
+  CHECK_THROWS_WITH(rows(", imbalance: 2, capacity_factor: 2"),
+                    Catch::Contains("strategy.imbalance: not valid with capacity_factor, which bounds it"));
+}
+
 TEST_CASE("all axes go together, folded and not", "[sim][mesh]") {
   const std::string all =
       "{kind: synchronous, mesh: {pipeline: 2, context: 2, tensor: 2, expert: 2}, sequence_parallel: true, "

@@ -51,6 +51,32 @@ TEST_CASE("one forward, one backward has GPipe's bubble and holds fewer micro-ba
   CHECK(alternating.memory < gpipe.memory);
 }
 
+TEST_CASE("ZB-H1's bubble is (S - 1) (F + B - W), a third of 1F1B's", "[sim]") {
+  // F, B and W: 20 ms each, in which a stage computes forward, error signals, and gradients of weights.
+  for (const int micro_batches : {4, 8, 16}) {
+    const std::string count = ", micro_batches: " + std::to_string(micro_batches);
+    const double split = run("schedule: zero_bubble" + count, 4, micro_batches).seconds - kStageUpdate;
+    const double busy = micro_batches * 0.060;
+    CHECK(split - busy == Approx(3 * 0.020).epsilon(1e-3));
+    CHECK(run("schedule: 1f1b" + count, 4, micro_batches).seconds - kStageUpdate - busy ==
+          Approx(3 * 0.060).epsilon(1e-3));
+  }
+  // Its stages hold as many micro-batches as 1F1B's first.
+  for (int stage = 0; stage < 4; ++stage)
+    CHECK(most_in_flight(pipeline_schedule(PipelineOrder::zero_bubble, stage, 4, 8))[0] == 4);
+}
+
+TEST_CASE("zero bubble sums gradients once, after the weights of the last micro-batch", "[sim]") {
+  const auto step = [](const std::string& schedule) {
+    return numbers_from_child(1, [&] {
+      const std::string mesh =
+          "{kind: synchronous, mesh: {pipeline: 4}, shard: parameters, accumulation: 8, ";
+      return std::vector<double>{PlannedRun(8, kEight, mesh + schedule + "}", 8).last_step()};
+    })[0];
+  };
+  CHECK(step("schedule: 1f1b") - step("schedule: zero_bubble") == Approx(3 * 0.040).epsilon(0.01));
+}
+
 TEST_CASE("messages between two stages go one after the other: the next stage begins with the first",
           "[sim]") {
   constexpr int kMicroBatches = 4;

@@ -1,0 +1,214 @@
+#include "strategies/mesh/recomputation.hpp"
+
+#include <algorithm>
+
+#include "models/cost/pass_cost.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr int kMostBlocks = 1000;
+
+/// Layers that nothing computes again, and before, between and after which segments end.
+void leave(RecomputedLayer& layer) {
+  layer.checkpointed = false;
+  layer.again = 0;
+}
+
+/// The layer that reads a layer's output, if one does; past what changes no shape.
+const Layer* reader_of(const Model& part, std::size_t layer) {
+  for (std::size_t i = layer + 1; i < part.layers.size(); ++i) {
+    const Layer& reader = part.layers[i];
+    if (std::ranges::count(reader.inputs, static_cast<int>(layer)) == 0) continue;
+    return reader.kind == LayerKind::rotary_embedding ? reader_of(part, i) : &reader;
+  }
+  return nullptr;
+}
+
+/// Widths of the products that a dense layer stands for: those of queries, keys and values before attention,
+/// those of gate and hidden units before SwiGLU, or its own.
+std::vector<double> products_of(const Model& part, std::size_t layer) {
+  const auto width = static_cast<double>(part.layers[layer].output.back());
+  const Layer* reader = reader_of(part, layer);
+  if (reader != nullptr && reader->kind == LayerKind::swiglu) return {width / 2, width / 2};
+  if (reader == nullptr || reader->kind != LayerKind::attention || reader->inputs.size() > 1) return {width};
+  const auto heads = static_cast<double>(reader->heads);
+  const auto kv_heads = static_cast<double>(reader->kv_heads > 0 ? reader->kv_heads : reader->heads);
+  const double head = width / (heads + 2 * kv_heads);
+  return {heads * head, kv_heads * head, kv_heads * head};
+}
+
+/// Of the products of a block, counted from 1, those with an even number are computed again.
+void keep_second_products(const Model& part, LayerRange block, std::vector<RecomputedLayer>& how) {
+  int number = 0;
+  for (int i = block.first; i < block.last; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const Layer& layer = part.layers[at];
+    RecomputedLayer& one = how[at];
+    if (layer.kind == LayerKind::attention && layer.position_bias < 0)
+      one = {.segment = one.segment, .again = 0, .kept = 1, .keeps_inside = true};
+    if (layer.kind != LayerKind::dense) continue;
+    double all = 0, even = 0;
+    for (const double width : products_of(part, at)) {
+      all += width;
+      even += ++number % 2 == 0 ? width : 0;
+    }
+    one.again = even / all;
+    one.kept = 1 - one.again;
+  }
+}
+
+std::vector<RecomputedLayer> attention_cores(const Model& part) {
+  std::vector<RecomputedLayer> how(part.layers.size());
+  int segment = 0;
+  for (std::size_t i = 0; i < how.size(); ++i) {
+    const bool core = part.layers[i].kind == LayerKind::attention;
+    how[i].segment = core ? ++segment : segment;
+    if (!core) leave(how[i]);
+    segment += core ? 1 : 0;
+  }
+  return how;
+}
+
+/// Blocks of which every N-th is computed again.
+std::vector<RecomputedLayer> blocks(const Model& part, const Recompute& recompute) {
+  std::vector<RecomputedLayer> how(part.layers.size());
+  int segment = 0, number = 0, before = 0;
+  const auto pass = [&](int first, int last, bool again) {
+    for (int i = first; i < last; ++i) {
+      how[static_cast<std::size_t>(i)].segment = segment;
+      if (!again) leave(how[static_cast<std::size_t>(i)]);
+    }
+    segment += first < last ? 1 : 0;
+  };
+  for (const LayerBlock& block : part.blocks) {
+    pass(before, block.first, false);
+    const bool again = ++number % recompute.every == 0;
+    pass(block.first, block.last, again);
+    if (again && recompute.kind == Recompute::Kind::operators)
+      keep_second_products(part, {block.first, block.last}, how);
+    before = block.last;
+  }
+  pass(before, static_cast<int>(how.size()), false);
+  return how;
+}
+
+/// The calls around layers that are computed again. The results of reduce-scatters stay.
+std::vector<LayerCalls> without_scatters(std::vector<LayerCalls> calls, const Plan& plan) {
+  for (LayerCalls& layer : calls) {
+    std::erase_if(layer.after_forward, [&](const Call& call) {
+      return plan.collectives[call.collective.index()].kind == Collective::Kind::reduce_scatter;
+    });
+  }
+  return calls;
+}
+
+bool is_share(const RecomputedLayer& layer) {
+  return layer.again > 0 && layer.again < 1;
+}
+
+/// A share of a layer, between the calls of the whole layer.
+void append_share(const LayerCalls& calls, LayerRange segment, std::vector<OverlapSegment>& steps) {
+  for (const Call& call : calls.before_forward) steps.push_back({call, {}, {}, {}});
+  steps.push_back({{}, {}, segment, {}});
+  for (const Call& call : calls.after_forward) steps.push_back({call, {}, {}, {}});
+}
+
+}  // namespace
+
+namespace {
+
+const Keys& recompute_keys() {
+  static const Keys keys{{"every", "integer", "1 to 1000", "required", "every N-th block"}};
+  return keys;
+}
+
+}  // namespace
+
+Key recompute_key() {
+  return {"recompute",
+          "boolean, name or mapping",
+          "none, selective, operators, full, stage",
+          "false",
+          "what is computed again in the backward pass: the core of attention, all but attention and every "
+          "second product, blocks, or whole stages; `{every: N}`: every N-th block; `true`: `full`, with "
+          "`schedule: gpipe` `stage`",
+          recompute_keys};
+}
+
+Recompute read_recompute(const YamlValue& value, PipelineOrder order) {
+  using Kind = Recompute::Kind;
+  if (value.is(YamlNode::Kind::mapping)) {
+    const YamlMap map = read_map(value, recompute_keys());
+    return {Kind::full, static_cast<int>(map.at("every", "an integer >= 1").integer(1, kMostBlocks))};
+  }
+  const std::string& text = value.node().text;
+  if (text == "true") return {order == PipelineOrder::gpipe ? Kind::stage : Kind::full};
+  if (text == "false") return {};
+  const std::vector<std::string> names{"none", "selective", "operators", "full", "stage"};
+  const auto found = std::ranges::find(names, text);
+  if (!value.is(YamlNode::Kind::scalar) || found == names.end())
+    value.expected("true, false, none, selective, operators, full, stage or {every: N}");
+  return {static_cast<Kind>(found - names.begin())};
+}
+
+std::vector<RecomputedLayer> recomputed_layers(const Model& part, const Recompute& recompute) {
+  switch (recompute.kind) {
+    case Recompute::Kind::none:
+      return {};
+    case Recompute::Kind::stage:
+      return std::vector<RecomputedLayer>(part.layers.size());
+    case Recompute::Kind::selective:
+      return attention_cores(part);
+    default:
+      break;
+  }
+  if (!part.blocks.empty()) return blocks(part, recompute);
+  MemoryOptions additions;
+  additions.recomputation = MemoryOptions::Recomputation::blocks;
+  return recomputed_layers(part, additions);
+}
+
+PassSegments make_recomputation(const std::vector<RecomputedLayer>& how, LayerRange layers,
+                                const GroupPlan& groups) {
+  PassSegments made;
+  if (how.empty()) return made;
+  const bool keeps = std::ranges::any_of(how, [](const RecomputedLayer& one) { return one.kept > 0; });
+  const std::vector<LayerCalls> calls = keeps ? without_scatters(groups.calls, groups.plan) : groups.calls;
+  const int extra = kSegmentsPerLayer * static_cast<int>(calls.size());
+  const auto again = [&](int layer) { return how[static_cast<std::size_t>(layer)].again; };
+  for (int i = layers.first, end = i; i < layers.last; i = end) {
+    end = i + 1;
+    if (again(i) > 0 && again(i) < 1)
+      append_share(calls[static_cast<std::size_t>(i)], {extra + i, extra + i + 1}, made.forward);
+    if (again(i) < 1) continue;
+    while (end < layers.last && again(end) >= 1) ++end;
+    const PassSegments run =
+        make_passes(calls, {i, end}, sums_by_layer({}, calls.size()), groups.options.halo_overlap);
+    made.forward.insert(made.forward.end(), run.forward.begin(), run.forward.end());
+  }
+  return made;
+}
+
+bool has_shares(const std::vector<RecomputedLayer>& how) {
+  return std::ranges::any_of(how, is_share);
+}
+
+void add_shares(const std::vector<RecomputedLayer>& how, std::size_t layers, Workload& workload) {
+  const auto append = [&](std::vector<LayerSeconds>& segments) {
+    for (std::size_t i = 0; i < layers; ++i) {
+      double forward = 0;
+      for (std::size_t k = 0; k < kSegmentsPerLayer; ++k)
+        forward += segments[kSegmentsPerLayer * i + k].forward;
+      segments.push_back({how.empty() ? 0 : how[i].again * forward, 0, 0});
+    }
+  };
+  append(workload.median);
+  if (!workload.host.empty()) append(workload.host);
+  for (auto& sample : workload.samples) append(sample);
+  for (std::size_t i = 0; i < layers; ++i)
+    workload.layer_names.push_back(workload.layer_names[kSegmentsPerLayer * i]);
+  workload.statistics.resize(workload.median.size());
+}
+
+}  // namespace stepcast
