@@ -29,49 +29,11 @@ const Keys& passes_keys() {
   return keys;
 }
 
-const Keys& stragglers_keys() {
-  static const Keys keys{
-      {"worker", "integer", "0 to 1048575", "this or `node`", "rank of a slow worker"},
-      {"node", "integer", "0 to 1048575", "this or `worker`", "slow node; only with `per: node`"},
-      {"factor", "number", "1 to 1000", "required", "factor on the time of this worker's work"}};
-  return keys;
-}
-
-const Keys& noise_keys() {
-  static const Keys keys{
-      {"jitter", "name", "none, trace, lognormal, layers", "none", "variation from step to step"},
-      {"sigma", "number", "0 to 10", "required for `lognormal` and `layers`",
-       "standard deviation of the logarithm of the factor"},
-      {"per", "name", "worker, node", "worker", "`node`: all workers of a node draw the same values"},
-      {"straggler_share", "number", "0 to 1", "0",
-       "probability that a worker (or node) is slow in every step"},
-      {"straggler_factor", "number", "1 to 1000", "required with a share above 0",
-       "factor on the time of a slow worker's work"},
-      {"stragglers", "list of mappings", "", "none", "workers (or nodes) that are known to be slow",
-       stragglers_keys},
-      {"start_spread", "time", ">= 0", "0 s",
-       "asynchronous workers start one after the other, at equal intervals over this time; all other workers "
-       "start together"},
-      {"device_spread", "number", "0 to 1", "0.015 on GPUs where a scenario has no `noise`, else 0",
-       "standard deviation of the logarithm of the speeds of equal devices: workers that keep a common pace "
-       "keep that of the slowest"}};
-  return keys;
-}
-
 const Keys& background_keys() {
   static const Keys keys{
       {"links", "text", "", "required",
        "name of a link, with `*` for any text, `?` for any letter and `[...]` for one of several letters"},
       {"share", "number", "0 to 0.99", "required", "share of the bandwidth that other jobs use"}};
-  return keys;
-}
-
-const Keys& data_keys() {
-  static const Keys keys{{"sample_size", "bytes", ">= 1 B", "required", "size of one sample in storage"},
-                         {"prefetch", "integer", "0 to 1000", "1",
-                          "micro-batches loaded ahead; 0: the worker waits for every load"},
-                         {"compute_slowdown", "number", "1 to 100", "1",
-                          "factor on the time of compute while the worker's input loads"}};
   return keys;
 }
 
@@ -100,51 +62,6 @@ const Keys& memory_keys() {
       {"gradient_as_bucket_view", "boolean", "", "false",
        "whether the buckets of `synchronous` share the gradients' memory; only `pytorch`"},
       {"workspace", "bytes", ">= 0", "by rule; `lbann`: `0 B`", "workspace of the kernel library"}};
-  return keys;
-}
-
-const Keys& simulation_keys() {
-  static const Keys keys{{"steps", "integer", "1 to 100,000", "1",
-                          "simulated steps; if there are several, the first does not count, because it waits "
-                          "for the first batch"},
-                         {"seed", "integer", ">= 0", "1", "seed of all random numbers"},
-                         renamed({"fidelity", "name", "automatic, message, fluid, coupled", "automatic",
-                                  "how exactly collectives are simulated"},
-                                 "form"),
-                         {"fold", "name or boolean", "automatic, on, off", "automatic",
-                          "whether one simulated program stands for all workers that are equal"},
-                         {"sharing", "name", "automatic, max_min, simgrid", "automatic",
-                          "solver that shares links among messages: SimGrid's where it is affordable, or the "
-                          "one named"}};
-  return keys;
-}
-
-const Keys& epoch_keys() {
-  static const Keys keys{
-      {"samples", "integer", ">= 1", "required unless `tokens` is given",
-       "samples of the data set; adds the column `epoch_seconds`"},
-      {"tokens", "number", "1 to 1e300", "none",
-       "in place of `samples`, for a language model: tokens of the data set, such as `15e12`; `epochs` is "
-       "then 1 by "
-       "default"},
-      {"epochs", "number", "1e-6 to 1e300", "none",
-       "passes over the data set; adds `training_hours` and, if the platform has a price, `cost_usd`"}};
-  return keys;
-}
-
-const Keys& factors_keys() {
-  static const Keys keys{
-      {"inside_server_bandwidth", "number", "1e-3 to 1e3", "1", "factor on all links inside a server"},
-      {"between_servers_bandwidth", "number", "1e-3 to 1e3", "1", "factor on the bandwidth of a NIC"},
-      {"message_overhead", "number", "1e-3 to 1e3", "1",
-       "factor on the overheads of the platform's messages"},
-      {"compute_slowdown", "number", "1 to 100", "1", "factor on `strategy.compute_slowdown`"},
-      {"kernel_start", "number", "1e-3 to 1e3", "1",
-       "with `trace: derived`: factor on the fixed time that each kernel takes in addition to its work"},
-      {"layer_times", "number", "1e-3 to 1e3", "1",
-       "in place of `strategy.compute_factor`, as long as stacks count the host's time"},
-      {"host_work", "number", "1e-3 to 1e3", "1",
-       "factor on the host's times, `strategy.host_work` and `strategy.host_operation`"}};
   return keys;
 }
 
