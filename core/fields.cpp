@@ -172,6 +172,15 @@ Default otherwise(std::string_view text) {
   return {text};
 }
 
+namespace {
+
+YamlValue without_source(const YamlValue& value, const std::string& expected) {
+  if (!value.is(YamlNode::Kind::mapping)) return value;
+  return value.map({"value", "source"}).at("value", expected);
+}
+
+}  // namespace
+
 std::optional<YamlValue> field_detail::find_value(const YamlMap& map, const Key& key,
                                                   const std::string& expected, std::string_view kind) {
   if (!key.only_with.empty()) {
@@ -181,8 +190,16 @@ std::optional<YamlValue> field_detail::find_value(const YamlMap& map, const Key&
   const bool must = key.default_value == "required";
   if (!must && !map.has(key.name)) return std::nullopt;
   const YamlValue value = map.at(key.name, expected);
-  if (key.source == Key::Source::no || !value.is(YamlNode::Kind::mapping)) return value;
-  return value.any_map().at("value", expected);
+  return key.source == Key::Source::no ? value : without_source(value, expected);
+}
+
+std::string field_detail::kind_in(const YamlValue& value, const Key& kind, const std::string& expected) {
+  const std::vector<std::string> kinds = words_of(kind.range);
+  return kinds[value.any_map().at(kind.name, expected).one_of(kinds)];
+}
+
+YamlValue plain_value(const YamlMap& map, std::string_view key) {
+  return without_source(map.at(key), "a value");
 }
 
 }  // namespace stepcast

@@ -135,7 +135,13 @@ std::string default_of(const Form<V>& form, const M& member) {
 std::optional<YamlValue> find_value(const YamlMap& map, const Key& key, const std::string& expected,
                                     std::string_view kind);
 
+/// The word of the mapping's key `kind`. @throws InputError
+std::string kind_in(const YamlValue& value, const Key& kind, const std::string& expected);
+
 }  // namespace field_detail
+
+/// The value of a key that is there, without its source.
+YamlValue plain_value(const YamlMap& map, std::string_view key);
 
 template <class T, class M, class V>
 Field<T> field(std::string_view name, M T::*member, const Form<V>& form, const Default& otherwise,
@@ -155,7 +161,8 @@ Field<T> field(std::string_view name, M T::*member, const Form<V>& form, std::st
 
 /// A key that needs a reading function of its own.
 template <class T>
-Field<T> field(Key key, std::function<void(const YamlValue&, T&)> read, std::string expected = "a value") {
+Field<T> field(Key key, std::function<void(const YamlValue&, T&)> read = nullptr,
+               std::string expected = "a value") {
   return {std::move(key), std::move(expected), std::move(read)};
 }
 
@@ -170,9 +177,10 @@ struct FieldGroup {
 
 /// Fields of a mapping only where its key `kind` is one of these (separated by commas).
 template <class T>
-std::vector<Field<T>> only_with(std::string_view kinds, std::vector<Field<T>> fields) {
-  for (Field<T>& one : fields) one.key.only_with = kinds;
-  return fields;
+std::vector<Field<T>> only_with(std::string_view kinds, std::initializer_list<Field<T>> fields) {
+  std::vector<Field<T>> all(fields);
+  for (Field<T>& one : all) one.key.only_with = kinds;
+  return all;
 }
 
 /// The same field, which had this name before.
@@ -182,11 +190,17 @@ Field<T> renamed(Field<T> field, std::string_view former_name) {
   return field;
 }
 
-/// Numbers and quantities among the fields may, or must, be `{value: ..., source: ...}`.
 template <class T>
-std::vector<Field<T>> with_sources(std::vector<Field<T>> fields, Key::Source source) {
-  for (Field<T>& one : fields) one.key = with_sources(Keys{one.key}, source).front();
+std::vector<Field<T>> only_with(std::string_view kinds, std::vector<Field<T>> fields) {
+  for (Field<T>& one : fields) one.key.only_with = kinds;
   return fields;
+}
+
+/// A field with a number or a quantity may, or must, be `{value: ..., source: ...}`.
+template <class T>
+Field<T> with_source(Field<T> field, Key::Source source) {
+  field.key = with_sources(Keys{field.key}, source).front();
+  return field;
 }
 
 /// All fields of the mapping that a T is read from.
@@ -206,9 +220,23 @@ class Fields {
     }
   }
 
+  /// The same fields; those with a number or a quantity may, or must, be `{value: ..., source: ...}`.
+  Fields sourced(Key::Source source) && {
+    keys_ = with_sources(std::move(keys_), source);
+    for (std::size_t i = 0; i < keys_.size(); ++i) fields_[i].key.source = keys_[i].source;
+    return std::move(*this);
+  }
+
   const Keys& keys() const { return keys_; }
   const std::vector<Field<T>>& fields() const { return fields_; }
   Rule rule() const { return rule_; }
+
+  /// @throws std::out_of_range if there is none
+  const Field<T>& at(std::string_view name) const {
+    std::size_t i = 0;
+    while (i < keys_.size() && keys_[i].name != name) ++i;
+    return fields_.at(i);
+  }
 
  private:
   std::vector<Field<T>> fields_;
@@ -247,6 +275,13 @@ YamlMap read_mapping(const YamlValue& value, const Fields<T>& fields, T& into, s
   YamlMap map = kind.empty() ? read_map(value, fields.keys()) : read_map(value, fields.keys(), kind);
   read_fields(map, fields, into, kind);
   return map;
+}
+
+/// Reads a mapping whose key `kind`, one of the fields, says which of them it has. @throws InputError
+template <class T>
+YamlMap read_mapping_of_kind(const YamlValue& value, const Fields<T>& fields, T& into) {
+  const Field<T>& kind = fields.at("kind");
+  return read_mapping(value, fields, into, field_detail::kind_in(value, kind.key, kind.expected));
 }
 
 namespace field_detail {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,13 @@ class Words {
 
   /// @throws InputError for a text that is no word, with the nearest one
   E read(const YamlValue& value) const { return values_[value.one_of(names_)]; }
+
+  /// The value of a word; empty for any other text.
+  std::optional<E> find(std::string_view word) const {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (names_[i] == word) return values_[i];
+    return std::nullopt;
+  }
 
   /// The first word of the value. @throws std::out_of_range for a value without a word
   const std::string& of(E value) const {

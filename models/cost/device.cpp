@@ -174,9 +174,8 @@ const PrecisionKernels* kernels_in(const Device& device, KernelChoice::Precision
 /// The words of the precisions that a device has.
 std::string known_precisions(const Device& device) {
   std::string text = "f32";
-  for (std::size_t i = 1; i < precision_names().size(); ++i) {
-    if (kernels_in(device, static_cast<KernelChoice::Precision>(i)) != nullptr)
-      text += ", " + precision_names()[i];
+  for (const std::string& word : precision_words().names()) {
+    if (kernels_in(device, *precision_words().find(word)) != nullptr) text += ", " + word;
   }
   return text;
 }
@@ -193,8 +192,7 @@ Device with_kernels(Device device, const KernelChoice& choice) {
     const PrecisionKernels* chosen = kernels_in(device, choice.precision);
     if (chosen == nullptr)
       throw InputError(fmt::format("device {}: precision: expected one of {}, got \"{}\"", device.name,
-                                   known_precisions(device),
-                                   precision_names()[static_cast<std::size_t>(choice.precision)]));
+                                   known_precisions(device), precision_words().of(choice.precision)));
     device.peak = chosen->peak;
     device.kernels = chosen->kernels;
   }

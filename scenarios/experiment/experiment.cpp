@@ -124,8 +124,7 @@ int read_workers(const YamlMap& map, const Platform& platform) {
 
 std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment) {
   PlacementRule rule = PlacementRule::packed;
-  if (const auto named = map.maybe("placement"))
-    rule = static_cast<PlacementRule>(named->one_of(placement_names()));
+  if (const auto named = map.maybe("placement")) rule = placement_words().read(*named);
   return place_workers(experiment.platform, read_workers(map, experiment.platform), rule, experiment.seed);
 }
 

@@ -17,54 +17,6 @@ const std::vector<KindKeys>& keys_by_strategy() {
   return all;
 }
 
-const Keys& passes_keys() {
-  static const Keys keys = [] {
-    Keys rows{{"layers", "text", "", "required",
-               "name of a layer, with `*` for any text; a name that no layer matches is an error"}};
-    for (const char* pass : {"forward", "backward_data", "backward_weights", "update"})
-      rows.push_back(
-          {pass, "number", "0 to 1e6", "1", "how often a step runs this pass; it need not be whole"});
-    return rows;
-  }();
-  return keys;
-}
-
-const Keys& background_keys() {
-  static const Keys keys{
-      {"links", "text", "", "required",
-       "name of a link, with `*` for any text, `?` for any letter and `[...]` for one of several letters"},
-      {"share", "number", "0 to 0.99", "required", "share of the bandwidth that other jobs use"}};
-  return keys;
-}
-
-const Keys& memory_keys() {
-  static const Keys keys{
-      {"framework", "name", "pytorch, tensorflow, lbann", "pytorch",
-       "framework whose rule counts activations and error signals"},
-      {"optimizer", "name", "sgd, momentum, adagrad, rmsprop, adam, adamw", "that of `kernels`",
-       "optimizer whose state is counted; it has no effect on time"},
-      {"in_place", "boolean", "", "`true`; `lbann`: `false`",
-       "whether activations overwrite their inputs where this is possible"},
-      {"free_error_signals", "boolean", "", "false",
-       "whether error signals are freed after use; only `lbann`, because the other frameworks always free "
-       "them"},
-      {"attention", "name", "eager, flash", "that of `kernels`",
-       "whether memory holds the scores of attention (`eager`) or not (`flash`); not valid with `lbann`"},
-      {"gelu", "name", "fused, eager, eager_erf", "that of `kernels`",
-       "whether memory holds what each operator of a GELU saves that is written out; not valid with `lbann`"},
-      {"keep_logits", "boolean", "", "true",
-       "whether the program holds the input of softmax with cross entropy to the end of the step; only "
-       "`pytorch`"},
-      {"fp32_logits", "boolean", "", "false",
-       "whether the program casts that input to fp32 in mixed precision; only `pytorch`"},
-      {"softmax_input", "boolean", "", "false",
-       "whether softmax saves its input as well, as PyTorch before 1.11 does; only `pytorch`"},
-      {"gradient_as_bucket_view", "boolean", "", "false",
-       "whether the buckets of `synchronous` share the gradients' memory; only `pytorch`"},
-      {"workspace", "bytes", ">= 0", "by rule; `lbann`: `0 B`", "workspace of the kernel library"}};
-  return keys;
-}
-
 const Keys& run_keys() {
   static const Keys keys{
       {"model", "name, path or mapping", "", "required",
@@ -109,10 +61,6 @@ namespace {
 
 constexpr auto kPoint = "mapping of values";
 
-Key range_key(std::string_view default_value, std::string_view meaning) {
-  return {"range", "list", "", default_value, meaning};
-}
-
 }  // namespace
 
 const Keys& range_keys() {
@@ -120,68 +68,6 @@ const Keys& range_keys() {
                          {"to", "integer", "0 to 1e9", "required", "the values end here"},
                          {"times", "integer", "2 to 1e6", "none", "factor from one value to the next"},
                          {"step", "integer", "1 to 1e9", "none", "difference from one value to the next"}};
-  return keys;
-}
-
-const Keys& assumed_keys() {
-  static const Keys keys{
-      {"key", "text", "", "required", "path of the input"},
-      range_key("required without `choices`",
-                "`[low, high]`, the lower first, of one kind: `[0 s, 5 ms]`; above 0 for `log-uniform`"),
-      {"choices", "list of values", "", "none",
-       "in place of `range`: equally likely values, such as `[true, false]`"},
-      {"law", "name", "uniform, log-uniform", "uniform", "distribution of the draws"},
-      {"why", "text", "", "required", "reason for the range"}};
-  return keys;
-}
-
-const Keys& calibrate_keys() {
-  static const Keys keys{
-      {"key", "text", "", "required", "path of the input that is fitted"},
-      range_key("required", "`[low, high]` of the fit"),
-      {"point", kPoint, "", "required",
-       "the point that the figure belongs to; it need not be a point of the sweep"},
-      {"over", kPoint, "", "none",
-       "a second point: `value` is then the ratio of both points, for example a published speed-up"},
-      {"column", "text", "", "required",
-       "a column of `results.csv` that is computed from one point alone, so not `speedup` or `efficiency`"},
-      {"value", "value", "", "required",
-       "the figure, a number with or without unit; a plain number is in the column's unit"},
-      {"source", "text", "", "required", "origin of the figure"}};
-  return keys;
-}
-
-const Keys& measured_keys() {
-  static const Keys keys{
-      {"point", kPoint, "", "required",
-       "the point that was measured; it is added to the sweep if that has no such point"},
-      {"column", "text", "", "required",
-       "a column of `results.csv` that is computed from one point alone, so not `speedup` or `efficiency`"},
-      {"value", "value", "", "required",
-       "the measurement, a number with or without unit; a plain number is in the column's unit"},
-      {"spread", "number", "0 to 1", "0.005", "standard deviation of the value, relative to it"},
-      {"source", "text", "", "none", "origin of the measurement"}};
-  return keys;
-}
-
-const Keys& published_keys() {
-  static const Keys keys{
-      {"point", kPoint, "", "required", "the first point of the sweep that has all of these values"},
-      {"over", kPoint, "", "none; required for `trend`", "a second point: the figure is the ratio of both"},
-      {"column", "text", "", "required", "a column of `results.csv` with numbers"},
-      {"kind", "name", "predicted, fitted, bound, trend", "required", "how the figure is compared"},
-      {"relation", "name", "at_most, at_least, less_than, more_than", "required for `bound` and `trend`",
-       "a bound is `at_most` or `at_least`; a trend is `less_than` or `more_than` the point `over`"},
-      {"value", "value", "", "required, except for `trend`",
-       "a number in the column's own unit (`172` of `sweep_minutes`) or with a unit (`172 min`); a ratio has "
-       "no unit"},
-      {"tolerance", "number", "0 to 10", "none",
-       "allowed deviation of a bound or a fitted figure, and of a predicted figure without interval"},
-      {"source", "text", "", "required", "origin of the figure"},
-      {"counted", "boolean", "", "true",
-       "`false`: another entry states the same figure in another column, so that this one is not counted"},
-      {"tuned", "text", "", "none",
-       "what was changed after the first result had been seen; without this key, the forecast is blind"}};
   return keys;
 }
 
