@@ -155,6 +155,24 @@ Form<std::vector<std::string>> texts() {
   return {"text or list of texts", "", read, [](const auto&) { return "none"; }};
 }
 
+Form<std::vector<std::string>> text_list() {
+  const auto read = [](const YamlValue& value) {
+    std::vector<std::string> all;
+    for (const YamlValue& one : value.list()) all.push_back(one.text());
+    return all;
+  };
+  return {"list of texts", "", read, [](const auto&) { return "none"; }};
+}
+
+Form<std::vector<double>> numbers(double low, double high) {
+  const auto read = [low, high](const YamlValue& value) {
+    std::vector<double> all;
+    for (const YamlValue& one : value.list()) all.push_back(one.number(low, high));
+    return all;
+  };
+  return {"list of numbers", lasting(range(low, high)), read, [](const auto&) { return "none"; }};
+}
+
 Form<std::string> one_of(std::vector<std::string> words) {
   return {"name", joined_words(words), [words](const YamlValue& value) { return words[value.one_of(words)]; },
           [](const std::string& word) { return word; }};
@@ -174,6 +192,13 @@ Default otherwise(std::string_view text) {
 
 namespace {
 
+/// The value of `{value: ..., source: ...}`; a value without a source is refused.
+YamlValue with_its_source(const YamlValue& value) {
+  const YamlMap pair = value.map({"value", "source"});
+  pair.at("source", "where the value comes from").text();
+  return pair.at("value");
+}
+
 YamlValue without_source(const YamlValue& value, const std::string& expected) {
   if (!value.is(YamlNode::Kind::mapping)) return value;
   return value.map({"value", "source"}).at("value", expected);
@@ -190,7 +215,8 @@ std::optional<YamlValue> field_detail::find_value(const YamlMap& map, const Key&
   const bool must = key.default_value == "required";
   if (!must && !map.has(key.name)) return std::nullopt;
   const YamlValue value = map.at(key.name, expected);
-  return key.source == Key::Source::no ? value : without_source(value, expected);
+  if (key.source == Key::Source::no) return value;
+  return key.source == Key::Source::must ? with_its_source(value) : without_source(value, expected);
 }
 
 std::string field_detail::kind_in(const YamlValue& value, const Key& kind, const std::string& expected) {

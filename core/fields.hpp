@@ -37,9 +37,11 @@ Form<Seconds> duration(double low = 0);
 Form<Bytes> bytes(double low = 0);
 Form<BytesPerSecond> bandwidth();
 Form<FlopsPerSecond> work_rate();
-Form<std::string> text(std::string_view type = "text");    ///< not empty; "text", "path", "name or path"
-Form<std::vector<std::string>> texts();                    ///< one text or a list of texts, not empty
-Form<std::string> one_of(std::vector<std::string> words);  ///< the word itself
+Form<std::string> text(std::string_view type = "text");  ///< not empty; "text", "path", "name or path"
+Form<std::vector<std::string>> texts();                  ///< one text or a list of texts, not empty
+Form<std::vector<std::string>> text_list();              ///< may be empty
+Form<std::vector<double>> numbers(double low, double high = 1e300);  ///< a list, may be empty
+Form<std::string> one_of(std::vector<std::string> words);            ///< the word itself
 
 /// The words as the range of a key.
 std::string_view joined_words(const std::vector<std::string>& words);
@@ -159,6 +161,15 @@ Field<T> field(std::string_view name, M T::*member, const Form<V>& form, std::st
   return field(name, member, form, Default{lasting(field_detail::default_of(form, T{}.*member))}, meaning);
 }
 
+/// A key whose value is only checked here, because others use it.
+template <class T, class V>
+Field<T> checked(std::string_view name, const Form<V>& form, const Default& otherwise,
+                 std::string_view meaning) {
+  return {{name, form.type, form.range, otherwise.text, meaning, form.inside},
+          otherwise.expected,
+          [read = form.read](const YamlValue& value, T&) { read(value); }};
+}
+
 /// A key that needs a reading function of its own.
 template <class T>
 Field<T> field(Key key, std::function<void(const YamlValue&, T&)> read = nullptr,
@@ -196,10 +207,10 @@ std::vector<Field<T>> only_with(std::string_view kinds, std::vector<Field<T>> fi
   return fields;
 }
 
-/// A field with a number or a quantity may, or must, be `{value: ..., source: ...}`.
+/// A field whose value may, or must, be `{value: ..., source: ...}`.
 template <class T>
 Field<T> with_source(Field<T> field, Key::Source source) {
-  field.key = with_sources(Keys{field.key}, source).front();
+  field.key.source = source;
   return field;
 }
 
@@ -227,6 +238,13 @@ class Fields {
     return std::move(*this);
   }
 
+  /// The same fields, all of which may be missing. @param otherwise  their default in words
+  Fields optional(std::string_view otherwise) && {
+    for (std::size_t i = 0; i < keys_.size(); ++i)
+      keys_[i].default_value = fields_[i].key.default_value = otherwise;
+    return std::move(*this);
+  }
+
   const Keys& keys() const { return keys_; }
   const std::vector<Field<T>>& fields() const { return fields_; }
   Rule rule() const { return rule_; }
@@ -244,17 +262,22 @@ class Fields {
   Rule rule_;
 };
 
-/// The fields of a member that is itself a struct, in the same mapping as those of T.
+/// A field of a member that is itself a struct, in the same mapping as those of T.
 template <class T, class U>
-std::vector<Field<T>> part(U T::*member, const Fields<U>& fields) {
-  std::vector<Field<T>> all;
-  for (const Field<U>& one : fields.fields()) {
-    all.push_back({one.key, one.expected});
-    if (!one.read) continue;
-    all.back().read = [member, read = one.read](const YamlValue& value, T& into) {
+Field<T> part(U T::*member, Field<U> one) {
+  Field<T> made{one.key, one.expected};
+  if (one.read) {
+    made.read = [member, read = std::move(one.read)](const YamlValue& value, T& into) {
       read(value, into.*member);
     };
   }
+  return made;
+}
+
+template <class T, class U>
+std::vector<Field<T>> part(U T::*member, const Fields<U>& fields) {
+  std::vector<Field<T>> all;
+  for (const Field<U>& one : fields.fields()) all.push_back(part(member, one));
   return all;
 }
 

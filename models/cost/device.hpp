@@ -82,6 +82,5 @@ const Keys& kernel_share_keys();
 const Keys& precision_keys();  ///< one of `precisions`: `peak` and the shares that differ from fp32
 const Keys& bf16_keys();       ///< the shares that differ from `f16`
 const Keys& precisions_keys();
-const Keys& sourced_value_keys();  ///< `value` and `source`, both required
 
 }  // namespace stepcast

@@ -329,19 +329,6 @@ const Keys& repeat_keys() {
   return keys;
 }
 
-const Keys& transformer_stack_keys() {
-  static const Keys keys{
-      {"layers", "integer", "1 to 10,000", "required", "number of blocks"},
-      {"width", "integer", "1 to 1e6", "required", "features of a token, a multiple of `heads`"},
-      {"heads", "integer", "1 to 100,000", "required", "attention heads"},
-      {"sequence", "integer", "1 to 1e7", "required", "tokens of a sample"},
-      {"vocabulary", "integer", "1 to 1e8", "required", "outputs of the last layer"},
-      {"expansion", "integer", "1 to 1000", "4", "hidden units divided by `width`"},
-      {"causal", "boolean", "", "true", "causal attention"},
-      {"dropout", "number", "0 to 0.999", "0", "share that attention and both halves of a block drop"}};
-  return keys;
-}
-
 const Keys& model_keys() {
   static const Keys keys{
       {"name", "text", "", "required", "name of the network; traces refer to it"},

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "core/fields.hpp"
 #include "models/network/layer.hpp"
 
 namespace stepcast {
@@ -70,23 +71,40 @@ void append_block(int index, const TransformerStack& stack, LayerChain& chain) {
 
 }  // namespace
 
+namespace {
+
+void check_stack(const YamlMap& map, TransformerStack& stack) {
+  if (stack.width % stack.heads != 0)
+    map.at("width").refuse(fmt::format("expected a multiple of {} heads, got {}", stack.heads, stack.width));
+}
+
+const Fields<TransformerStack>& stack_fields() {
+  using Stack = TransformerStack;
+  const Default count = required("an integer >= 1");
+  static const Fields<Stack> fields{
+      {field("layers", &Stack::layers, integer(1, 10'000), count, "number of blocks"),
+       field("width", &Stack::width, integer(1, 1'000'000), count,
+             "features of a token, a multiple of `heads`"),
+       field("heads", &Stack::heads, integer(1, 100'000), count, "attention heads"),
+       field("sequence", &Stack::sequence, integer(1, 10'000'000), count, "tokens of a sample"),
+       field("vocabulary", &Stack::vocabulary, integer(1, 100'000'000), count, "outputs of the last layer"),
+       field("expansion", &Stack::expansion, integer(1, 1000), "hidden units divided by `width`"),
+       field("causal", &Stack::causal, boolean(), "causal attention"),
+       field("dropout", &Stack::dropout, number(0, 0.999),
+             "share that attention and both halves of a block drop")},
+      check_stack};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& transformer_stack_keys() {
+  return stack_fields().keys();
+}
+
 TransformerStack read_transformer_stack(const YamlValue& value) {
-  const YamlMap yaml = read_map(value, transformer_stack_keys());
-  const auto count = [&](const char* key, std::int64_t high) {
-    return yaml.at(key, "an integer >= 1").integer(1, high);
-  };
   TransformerStack stack;
-  stack.layers = count("layers", 10'000);
-  stack.width = count("width", 1'000'000);
-  stack.heads = count("heads", 100'000);
-  stack.sequence = count("sequence", 10'000'000);
-  stack.vocabulary = count("vocabulary", 100'000'000);
-  if (yaml.has("expansion")) stack.expansion = count("expansion", 1000);
-  if (const auto causal = yaml.maybe("causal")) stack.causal = causal->boolean();
-  if (const auto dropout = yaml.maybe("dropout")) stack.dropout = dropout->number(0, 0.999);
-  if (stack.width % stack.heads != 0) {
-    yaml.at("width").refuse(fmt::format("expected a multiple of {} heads, got {}", stack.heads, stack.width));
-  }
+  read_mapping(value, stack_fields(), stack);
   return stack;
 }
 

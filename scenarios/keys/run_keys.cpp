@@ -63,14 +63,6 @@ constexpr auto kPoint = "mapping of values";
 
 }  // namespace
 
-const Keys& range_keys() {
-  static const Keys keys{{"from", "integer", "0 to 1e9", "required", "first value; at least 1 with `times`"},
-                         {"to", "integer", "0 to 1e9", "required", "the values end here"},
-                         {"times", "integer", "2 to 1e6", "none", "factor from one value to the next"},
-                         {"step", "integer", "1 to 1e9", "none", "difference from one value to the next"}};
-  return keys;
-}
-
 const Keys& whole_scenario_keys() {
   static const Keys keys{
       {"name", "text", "", "required",

@@ -126,9 +126,7 @@ std::int64_t samples_of_worker(const Setting& setting, const ServerOptions& opti
 
 }  // namespace
 
-Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, const ServerOptions& options,
-                                    double arrays) {
-  if (const auto value = map.maybe("local_arrays")) arrays = value->number(0, 1000);
+Seconds exchange_arithmetic_seconds(const Setting& setting, const ServerOptions& options, double arrays) {
   const std::int64_t batch = samples_of_worker(setting, options);
   return array_work(whole_workload(setting, options, batch).workload, arrays / options.machines_per_replica);
 }

@@ -50,9 +50,8 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
                  const Server& like, const Exchanged& exchanged);
 
 /// Time of a worker's own arithmetic in an exchange, on its device.
-/// @param arrays  arrays of all parameters that it reads and writes; the key `local_arrays` overrides it
-Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, const ServerOptions& options,
-                                    double arrays);
+/// @param arrays  arrays of all parameters that it reads and writes
+Seconds exchange_arithmetic_seconds(const Setting& setting, const ServerOptions& options, double arrays);
 
 /// A plan with a role for each rank of each worker, then for each shard, then for each sub-master. A worker
 /// is consecutive ranks. Worker i belongs to sub-master i mod sub_masters.
