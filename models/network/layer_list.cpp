@@ -268,15 +268,32 @@ void append_layer(const YamlValue& value, Scope& scope) {
   scope.values.push_back(value);
 }
 
+/// A block of layers that is repeated, as written.
+struct RepeatedBlock {
+  std::int64_t repeat = 1;
+  std::string name;
+};
+
+const Fields<RepeatedBlock>& repeat_fields() {
+  static const Fields<RepeatedBlock> fields{
+      field("repeat", &RepeatedBlock::repeat, integer(1, 10'000), required("a value"),
+            "number of repetitions"),
+      field("name", &RepeatedBlock::name, text(), required("the prefix of the layers' names"),
+            "the layers of repetition I (from 0) are called `nameI_LAYER`"),
+      field<RepeatedBlock>({"layers", "list of mappings", "", "required",
+                            "layers of the block, which must not contain another block",
+                            network_layer_keys})};
+  return fields;
+}
+
 void append_block(const YamlValue& value, Scope& scope) {
-  const YamlMap yaml = read_map(value, repeat_keys());
-  const std::int64_t times = yaml.at("repeat").integer(1, 10'000);
-  const std::string name = yaml.at("name", "the prefix of the layers' names").text();
+  RepeatedBlock block;
+  const YamlMap yaml = read_mapping(value, repeat_fields(), block);
   const YamlValue list = yaml.at("layers", "a list of layers");
   const std::vector<YamlValue> layers = list.list();
   if (layers.empty()) list.expected("at least one layer");
-  for (std::int64_t i = 0; i < times; ++i) {
-    scope.prefix = fmt::format("{}{}_", name, i);
+  for (std::int64_t i = 0; i < block.repeat; ++i) {
+    scope.prefix = fmt::format("{}{}_", block.name, i);
     const int first = static_cast<int>(scope.layers.size());
     scope.own = {{"previous", static_cast<int>(scope.layers.size()) - 1}};
     for (const YamlValue& layer : layers) append_layer(layer, scope);
@@ -304,6 +321,10 @@ void check_all_used(const Scope& scope) {
 }
 
 }  // namespace
+
+const Keys& repeat_keys() {
+  return repeat_fields().keys();
+}
 
 void check_size(const YamlValue& value, const Shape& shape) {
   double product = 1;
