@@ -34,9 +34,12 @@ void check(const Parameter& parameter) {
 
 }  // namespace
 
-const std::vector<std::string>& search_method_names() {
-  static const std::vector<std::string> names{"bayesian", "evolution", "random", "direct"};
-  return names;
+const Words<SearchMethod>& search_method_words() {
+  static const Words<SearchMethod> words{{"bayesian", SearchMethod::bayesian},
+                                         {"evolution", SearchMethod::evolution},
+                                         {"random", SearchMethod::random},
+                                         {"direct", SearchMethod::direct}};
+  return words;
 }
 
 void check(const Space& space) {

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "core/words.hpp"
 
 namespace stepcast {
 
 /// Ways to search for good hyper-parameters (search_method.hpp creates them).
 enum class SearchMethod { bayesian, evolution, random, direct };
-const std::vector<std::string>& search_method_names();  ///< in the order of SearchMethod
+const Words<SearchMethod>& search_method_words();
 
 /// One parameter of a search space.
 struct Parameter {

@@ -129,7 +129,7 @@ SearchKey usual_values(const std::string& key, const Scenario& scenario) {
   if (key == "strategy.all_reduce") return choice_of(key, algorithm_names());
   if (key == "strategy.inside_node") return choice_of(key, local_part_names());
   if (key == "strategy.between_nodes") return choice_of(key, network_part_names());
-  if (key == "placement") return choice_of(key, placement_names());
+  if (key == "placement") return choice_of(key, placement_words().names());
   const std::vector<std::string> known = key_paths(scenario_keys());
   if (std::ranges::find(known, key.substr(0, key.find('['))) == known.end())
     throw InputError(

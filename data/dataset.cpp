@@ -14,10 +14,13 @@ std::size_t sample_numbers(const std::vector<std::int64_t>& shape) {
   return product;
 }
 
-const std::vector<std::string>& data_kind_names() {
-  static const std::vector<std::string> names{"images", "mesh",    "sequences", "showers",
-                                              "idx",    "cifar10", "raw"};
-  return names;
+const Words<DataOptions::Kind>& data_kind_words() {
+  using Kind = DataOptions::Kind;
+  static const Words<Kind> words{
+      {"images", Kind::images},   {"mesh", Kind::mesh}, {"sequences", Kind::sequences},
+      {"showers", Kind::showers}, {"idx", Kind::idx},   {"cifar10", Kind::cifar10},
+      {"raw", Kind::raw}};
+  return words;
 }
 
 bool is_generated(DataOptions::Kind kind) {

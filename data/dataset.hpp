@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "core/words.hpp"
 
 namespace stepcast {
 
@@ -52,7 +53,7 @@ struct DataOptions {
   int fold = 0, folds = 1;
 };
 
-const std::vector<std::string>& data_kind_names();  ///< in the order of DataOptions::Kind
+const Words<DataOptions::Kind>& data_kind_words();
 /// True if samples of the kind are generated, not read from files.
 bool is_generated(DataOptions::Kind kind);
 

@@ -266,8 +266,7 @@ using Kind = DataOptions::Kind;
 
 void require(bool served, const DataOptions& options, const char* form) {
   if (served) return;
-  throw InputError(fmt::format("data: {} needs a network with {}",
-                               data_kind_names()[static_cast<std::size_t>(options.kind)], form));
+  throw InputError(fmt::format("data: {} needs a network with {}", data_kind_words().of(options.kind), form));
 }
 
 void check_form(const DataOptions& options, const SampleForm& form) {

@@ -197,7 +197,7 @@ void check_time(const Experiment& largest, const RunSize& size, const RunLimits&
       "workers or "
       "steps, or raise --time-limit",
       largest.plan.workers, simulations, messages,
-      fidelity_names()[static_cast<std::size_t>(largest.fidelity)], needed.value / 3600, at_once,
+      fidelity_words().of(largest.fidelity), needed.value / 3600, at_once,
       limit.value / 3600, cheap ? "" : "fidelity: automatic, "));
 }
 

@@ -15,6 +15,5 @@ const Keys& storage_keys();  ///< of both kinds
 const Keys& messages_keys();
 const Keys& message_row_keys();
 const Keys& software_keys();
-const Keys& sourced_keys();  ///< `value` and `source`
 
 }  // namespace stepcast

@@ -83,15 +83,15 @@ std::string with_prefix(double value, std::string_view unit, const std::array<co
   return fmt::format("{:.4g} {}{}", value, prefixes[i], unit);
 }
 
-std::string text(BytesPerSecond rate) {
+std::string shown(BytesPerSecond rate) {
   return with_prefix(rate.value, "B/s", {"", "k", "M", "G", "T"});
 }
-std::string text(Seconds time) {
+std::string shown(Seconds time) {
   if (time.value == 0) return "0 us";
   return time.value < 1e-3 ? fmt::format("{:.4g} us", time.value * 1e6)
                            : fmt::format("{:.4g} ms", time.value * 1e3);
 }
-std::string text(Bytes size) {
+std::string shown(Bytes size) {
   return std::isinf(size.value) ? "any size" : fmt::format("up to {:.4g} KiB", size.value / 1024);
 }
 
@@ -123,7 +123,7 @@ std::string costs_text(const char* where, const std::vector<MessageCost>& costs)
   std::string lines;
   for (const MessageCost& row : costs) {
     lines += fmt::format("{:<12}{}: {} + {:.4g} of the route's bandwidth\n", &row == &costs[0] ? where : "",
-                         text(row.up_to), text(row.overhead), row.bandwidth_factor);
+                         shown(row.up_to), shown(row.overhead), row.bandwidth_factor);
   }
   return lines;
 }
@@ -131,11 +131,11 @@ std::string costs_text(const char* where, const std::vector<MessageCost>& costs)
 std::string storage_text(const Storage& storage) {
   if (storage.kind == Storage::Kind::none) return "none described";
   if (storage.kind == Storage::Kind::local)
-    return fmt::format("a disk a node, {}, {}", text(storage.bandwidth), text(storage.latency));
+    return fmt::format("a disk a node, {}, {}", shown(storage.bandwidth), shown(storage.latency));
   const std::string way =
-      storage.into_cluster.value > 0 ? fmt::format(", {} into the cluster", text(storage.into_cluster)) : "";
-  return fmt::format("shared, {}{}, {} a node, {}", text(storage.bandwidth), way, text(storage.per_node),
-                     text(storage.latency));
+      storage.into_cluster.value > 0 ? fmt::format(", {} into the cluster", shown(storage.into_cluster)) : "";
+  return fmt::format("shared, {}{}, {} a node, {}", shown(storage.bandwidth), way, shown(storage.per_node),
+                     shown(storage.latency));
 }
 
 }  // namespace
@@ -151,11 +151,11 @@ std::string platform_table(const Platform& platform) {
                      network.striped ? ", striped" : "");
   out += fmt::format("\n{:<40}{:>10}{:>14}{:>12}\n", "links (one way)", "count", "bandwidth", "latency");
   for (const LinkKind& kind : link_kinds(topology, platform.nodes)) {
-    out += fmt::format("{:<40}{:>10}{:>14}{:>12}\n", kind.name, kind.count, text(kind.link.bandwidth),
-                       text(kind.link.latency));
+    out += fmt::format("{:<40}{:>10}{:>14}{:>12}\n", kind.name, kind.count, shown(kind.link.bandwidth),
+                       shown(kind.link.latency));
   }
   const Bisection cut = bisection(platform);
-  out += fmt::format("\n{:<12}{} one way ({})\n", "bisection", text(cut.bandwidth), cut.method);
+  out += fmt::format("\n{:<12}{} one way ({})\n", "bisection", shown(cut.bandwidth), cut.method);
   out += costs_text("messages", platform.message_costs) +
          costs_text("in a node", platform.local_message_costs) +
          costs_text("programs", platform.local_program_costs);
@@ -196,11 +196,11 @@ std::string route_table(const Platform& platform, int from, int to) {
     const Link& link = topology.link(id);
     latency += link.latency;
     if (link.bandwidth < topology.link(narrowest).bandwidth) narrowest = id;
-    out += fmt::format("  {:<56}{:>14}{:>12}\n", topology.link_name(id), text(link.bandwidth),
-                       text(link.latency));
+    out += fmt::format("  {:<56}{:>14}{:>12}\n", topology.link_name(id), shown(link.bandwidth),
+                       shown(link.latency));
   }
   return out + fmt::format("  {:<56}{:>14}{:>12}\nnarrowest: {}\n", "in all",
-                           text(topology.link(narrowest).bandwidth), text(latency),
+                           shown(topology.link(narrowest).bandwidth), shown(latency),
                            topology.link_name(narrowest));
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/text.hpp"
 #include "platforms/platform_keys.hpp"
+#include "platforms/source_field.hpp"
 
 namespace stepcast {
 namespace {
@@ -41,17 +42,6 @@ bool has_socket_threads(std::string_view version, int nccl) {
   return nccl > 204 || (nccl == 204 && parse_integer(next_part(version)).value_or(0) >= 8);
 }
 
-void read_socket_threads(const YamlMap& map, Software& software) {
-  const bool rccl = software.library == Software::Library::rccl;
-  const bool has = rccl || has_socket_threads(map.at("nccl").text(), software.nccl);
-  software.socket_threads = has ? 1 : 0;
-  const auto given = map.maybe("socket_threads");
-  if (!given) return;
-  if (software.transport != Software::Transport::sockets) given->refuse("only valid with transport: sockets");
-  if (!has) given->refuse("only valid from NCCL 2.4.8 on; earlier versions have no such threads");
-  software.socket_threads = static_cast<int>(given->integer(1, 16));
-}
-
 struct Generation {
   std::string_view begin;  ///< of the device's name
   int compute_capability;
@@ -75,24 +65,6 @@ constexpr std::array kGenerations{
 /// RCCL's rules are NCCL's, with the constants of an Ampere GPU: assumed.
 constexpr int kCapabilityOfRccl = 80;
 
-int read_compute_capability(const YamlMap& map, const std::string& device) {
-  if (map.has("rccl") && !map.has("compute_capability")) return kCapabilityOfRccl;
-  if (const auto given = map.maybe("compute_capability"))
-    return static_cast<int>(10 * given->number(3, 20) + 0.5);
-  const auto known = compute_capability_of(device);
-  if (!known)
-    map.value().refuse(
-        fmt::format("compute_capability: missing (the CUDA compute capability of \"{}\" is not known; give a "
-                    "number such as 7.0)",
-                    device));
-  return *known;
-}
-
-bool flag(const YamlMap& map, std::string_view key, bool otherwise) {
-  const auto given = map.maybe(key);
-  return given ? given->boolean() : otherwise;
-}
-
 }  // namespace
 
 std::optional<int> compute_capability_of(std::string_view device) {
@@ -115,32 +87,113 @@ std::string library_text(const Software& software) {
   return fmt::format("{} {}.{}", rccl ? "RCCL" : "NCCL", software.nccl / 100, software.nccl % 100);
 }
 
+namespace {
+
+/// `software:` as written.
+struct SoftwareKeys {
+  std::optional<int> nccl, rccl;
+  std::optional<double> compute_capability;
+  Software::Transport transport = Software::Transport::verbs;
+  Software::Cpu cpu = Software::Cpu::intel;
+  std::optional<bool> gpudirect;
+  BytesPerSecond staging{0};
+  int socket_threads = 1;
+  std::optional<bool> nvls;
+  bool trees = true, one_process = false;
+};
+
+void check_software(const YamlMap& map, SoftwareKeys& keys) {
+  if (keys.rccl && keys.nccl) map.at("rccl").refuse("only valid without the key nccl");
+  if (!keys.rccl) map.at("nccl", "a version in quotes, such as \"2.18\"");
+  if (map.has("socket_threads") && keys.transport != Software::Transport::sockets)
+    map.at("socket_threads").refuse("only valid with transport: sockets");
+}
+
+/// A version of NCCL as 100 x major + minor.
+Form<int> version() {
+  return {"text", "", read_version, [](const auto&) { return "none"; }};
+}
+
+const Fields<SoftwareKeys>& software_fields() {
+  using Transport = Software::Transport;
+  using Cpu = Software::Cpu;
+  static const Fields<SoftwareKeys> fields{
+      {field("nccl", &SoftwareKeys::nccl, version(), otherwise("required unless `rccl` is given"),
+             "version in quotes, from \"2.0\" on; a patch level matters only with `sockets`: \"2.4.8\""),
+       field("rccl", &SoftwareKeys::rccl, version(),
+             "in place of `nccl`, on AMD's GPUs: RCCL by its version, with NCCL's rules and its constants of "
+             "Ampere"),
+       field("compute_capability", &SoftwareKeys::compute_capability, number(3, 20),
+             otherwise("by the device's name"), "CUDA compute capability of the devices, such as 7.0"),
+       field(
+           "transport", &SoftwareKeys::transport,
+           choice<Transport>(
+               {{"verbs", Transport::verbs}, {"sockets", Transport::sockets}, {"plugin", Transport::plugin}}),
+           "what carries messages between nodes"),
+       field("cpu", &SoftwareKeys::cpu,
+             choice<Cpu>({{"intel", Cpu::intel}, {"amd", Cpu::amd}, {"other", Cpu::other}}),
+             "processor; some of NCCL's constants depend on it"),
+       field("gpudirect", &SoftwareKeys::gpudirect, boolean(),
+             otherwise("`true` with `verbs` and NICs on PCIe switches"),
+             "whether NICs reach the devices' memory; otherwise data is staged in host memory"),
+       with_source(field("staging", &SoftwareKeys::staging, bandwidth(),
+                         otherwise("3/4 of `device_link` for each NIC"),
+                         "rate at which a node stages data in host memory, in each direction; only with "
+                         "`gpudirect: false`"),
+                   Key::Source::may),
+       field("socket_threads", &SoftwareKeys::socket_threads, integer(1, 16),
+             "host threads of each connection (`NCCL_SOCKET_NTHREADS`); only with `transport: sockets`, from "
+             "2.4.8 on"),
+       field("nvls", &SoftwareKeys::nvls, boolean(), otherwise("`true` from Hopper and 2.17 on"),
+             "NVLink SHARP: the NVSwitch computes sums"),
+       field("trees", &SoftwareKeys::trees, boolean(), "`false`: rings only (`NCCL_ALGO=Ring`)"),
+       field("processes", &SoftwareKeys::one_process,
+             choice<bool>({{"one_a_device", false}, {"one_a_node", true}}),
+             "whether one process launches the kernels of all devices of a node"),
+       source_field<SoftwareKeys>()},
+      check_software};
+  return fields;
+}
+
+int capability_of(const YamlMap& map, const SoftwareKeys& keys, const std::string& device) {
+  if (keys.compute_capability) return static_cast<int>(10 * *keys.compute_capability + 0.5);
+  if (keys.rccl) return kCapabilityOfRccl;
+  const auto known = compute_capability_of(device);
+  if (!known)
+    map.value().refuse(
+        fmt::format("compute_capability: missing (the CUDA compute capability of \"{}\" is not known; give a "
+                    "number such as 7.0)",
+                    device));
+  return *known;
+}
+
+}  // namespace
+
+const Keys& software_keys() {
+  return software_fields().keys();
+}
+
 Software read_software(const YamlValue& value, const std::string& device, bool nic_nearby) {
-  const YamlMap map = read_map(value, software_keys());
+  SoftwareKeys keys;
+  const YamlMap map = read_mapping(value, software_fields(), keys);
   Software software;
-  const auto rccl = map.maybe("rccl");
-  if (rccl && map.has("nccl")) rccl->refuse("only valid without the key nccl");
-  software.library = rccl ? Software::Library::rccl : Software::Library::nccl;
-  software.nccl = read_version(rccl ? *rccl : map.at("nccl", "a version in quotes, such as \"2.18\""));
-  software.compute_capability = read_compute_capability(map, device);
-  if (const auto transport = map.maybe("transport"))
-    software.transport = static_cast<Software::Transport>(transport->one_of({"verbs", "sockets", "plugin"}));
-  if (const auto cpu = map.maybe("cpu"))
-    software.cpu = static_cast<Software::Cpu>(cpu->one_of({"intel", "amd", "other"}));
-  software.gpudirect = flag(map, "gpudirect", nic_nearby && software.transport == Software::Transport::verbs);
-  if (const auto staging = map.maybe("staging")) {
-    if (software.gpudirect)
-      staging->refuse("only valid with gpudirect: false, because GPUDirect stages no data");
-    software.staging = (staging->is(YamlNode::Kind::mapping)
-                            ? read_map(*staging, sourced_keys()).at("value", "a rate such as \"5 GB/s\"")
-                            : *staging)
-                           .bytes_per_second();
-  }
-  read_socket_threads(map, software);
-  software.nvls = flag(map, "nvls", software.compute_capability >= 90 && software.nccl >= 217);
-  software.trees = flag(map, "trees", true);
-  if (const auto processes = map.maybe("processes"))
-    software.one_process = processes->one_of({"one_a_device", "one_a_node"}) == 1;
+  software.library = keys.rccl ? Software::Library::rccl : Software::Library::nccl;
+  software.nccl = keys.rccl ? *keys.rccl : *keys.nccl;
+  software.compute_capability = capability_of(map, keys, device);
+  software.transport = keys.transport;
+  software.cpu = keys.cpu;
+  software.gpudirect =
+      keys.gpudirect.value_or(nic_nearby && software.transport == Software::Transport::verbs);
+  if (map.has("staging") && software.gpudirect)
+    map.at("staging").refuse("only valid with gpudirect: false, because GPUDirect stages no data");
+  software.staging = keys.staging;
+  const bool threads = keys.rccl || has_socket_threads(map.at("nccl").text(), software.nccl);
+  if (!threads && map.has("socket_threads"))
+    map.at("socket_threads").refuse("only valid from NCCL 2.4.8 on; earlier versions have no such threads");
+  software.socket_threads = threads ? keys.socket_threads : 0;
+  software.nvls = keys.nvls.value_or(software.compute_capability >= 90 && software.nccl >= 217);
+  software.trees = keys.trees;
+  software.one_process = keys.one_process;
   return software;
 }
 

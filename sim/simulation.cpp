@@ -20,7 +20,7 @@ std::string suffix(Accuracy accuracy) {
 }  // namespace
 
 std::string to_text(const UsedFidelity& fidelity) {
-  std::string text = fidelity_names()[static_cast<std::size_t>(fidelity.fidelity)];
+  std::string text = fidelity_words().of(fidelity.fidelity);
   if (fidelity.sampled) text += ", sampled";
   if (fidelity.uses_bottleneck_sharing) text += ", shared";
   return text + suffix(fidelity.accuracy);

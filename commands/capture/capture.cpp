@@ -213,44 +213,44 @@ void add_kernel_options(const Command& command, DeriveOptions* options) {
   command
       .add_option("--precision", options->precision,
                   "Precision of products. The device file lists those that the device has.")
-      .one_of(precision_names())
+      .one_of(precision_words().names())
       .show_default();
   command
       .add_option(
           "--attention", options->attention,
           "Kernels of attention: one for each operation; scale, mask and softmax in one; or one that keeps "
           "the scores on the chip.")
-      .one_of(attention_names())
+      .one_of(attention_words().names())
       .show_default();
   command
       .add_option("--gelu", options->gelu,
                   "fused: GELU in one kernel; eager: its tanh form with a kernel for each operation; "
                   "eager_erf: its exact "
                   "form, likewise.")
-      .one_of(gelu_names())
+      .one_of(gelu_words().names())
       .show_default();
   command.add_option("--optimizer", options->optimizer, "Optimizer of the update.")
-      .one_of(optimizer_names())
+      .one_of(optimizer_words().names())
       .show_default();
   command
       .add_option(
           "--update", options->update,
           "Kernels of the optimizer: one for each operation; one for each operation and tensor; or one for "
           "all operations.")
-      .one_of(update_names())
+      .one_of(update_words().names())
       .show_default();
   command.add_option("--layout", options->layout, "Layout of activations: channels first or last.")
-      .one_of(layout_names())
+      .one_of(layout_words().names())
       .show_default();
   command
       .add_option("--cross-entropy", options->cross_entropy,
                   "Kernels of softmax with cross entropy: PyTorch's; Megatron-LM's on fp32 logits; or one.")
-      .one_of(cross_entropy_names())
+      .one_of(cross_entropy_words().names())
       .show_default();
   command
       .add_option("--elementwise", options->elementwise,
                   "fused: products add gradients of half precision to fp32 ones, as in Transformer Engine.")
-      .one_of(elementwise_names())
+      .one_of(elementwise_words().names())
       .show_default();
   command.add_flag("--autocast", options->autocast,
                    "With f16 and bf16: PyTorch's autocast, with its casts, in place of 2 bytes everywhere.");

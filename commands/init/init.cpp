@@ -207,7 +207,7 @@ std::string ask_precision(const Questions& questions, const InitOptions& options
   return questions.answer(options.precision, "Precision of products (f32, tf32, f16, bf16, fp8)", usual,
                           [](const std::string& text) {
                             const YamlNode node = command_line_name(text);
-                            YamlValue(node, "--precision").one_of(precision_names());
+                            YamlValue(node, "--precision").one_of(precision_words().names());
                           });
 }
 

@@ -29,10 +29,8 @@ namespace {
 constexpr std::size_t kShownEvaluations = 15;
 
 SearchOptions search_options_of(const SearchCommand& command, const Space& space) {
-  const auto& names = search_method_names();
   SearchOptions method_options;
-  method_options.method =
-      static_cast<SearchMethod>(std::find(names.begin(), names.end(), command.method) - names.begin());
+  method_options.method = *search_method_words().find(command.method);
   method_options.evaluations = static_cast<int>(std::min<double>(command.evaluations, point_count(space)));
   method_options.population = command.population;
   method_options.seed = command.seed;
@@ -197,7 +195,7 @@ void add_method(const Command& command, const Option& layouts, SearchCommand& op
       .type_name("KEYS")
       .excludes(layouts);
   command.add_option("--by", options.method, "Method that chooses the next settings.")
-      .one_of(search_method_names())
+      .one_of(search_method_words().names())
       .show_default()
       .excludes(layouts);
   command.add_option("--evaluations", options.evaluations, "Number of different settings to simulate.")

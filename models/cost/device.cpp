@@ -3,74 +3,109 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/fields.hpp"
 
 namespace stepcast {
 
 namespace {
 
-/// The value of `{value: ..., source: ...}`; a number without a source is refused.
-YamlValue sourced(const YamlMap& yaml, std::string_view key) {
-  const YamlMap pair = read_map(yaml.at(key, "{value: ..., source: ...}"), sourced_value_keys());
-  pair.at("source", "where the value comes from").text();
-  return pair.at("value");
+constexpr auto kSourced = "{value: ..., source: ...}";
+
+const Fields<DeviceRate>& rate_fields() {
+  using Use = DeviceRate::Use;
+  static const Fields<DeviceRate> fields{
+      field("model", &DeviceRate::model, text(), required("the name of a model"), "network"),
+      field("batch", &DeviceRate::batch, integer(1, 1'000'000'000), required("an integer >= 1"),
+            "samples of a step"),
+      field("samples_per_second", &DeviceRate::samples_per_second, number(1e-9), required("a number > 0"),
+            "published rate"),
+      field("use", &DeviceRate::use, choice<Use>({{"calibrate", Use::calibrate}, {"check", Use::check}}),
+            "`calibrate`: the efficiency is fitted to the rate; `check`: the rate is only compared"),
+      field("source", &DeviceRate::source, text(), required("where the rate comes from"),
+            "origin of the rate")};
+  return fields;
 }
 
-DeviceRate read_rate(const YamlValue& value) {
-  const YamlMap yaml = read_map(value, device_rate_keys());
-  const auto use = yaml.maybe("use");
-  const bool check = use && use->one_of({"calibrate", "check"}) == 1;
-  return {.model = yaml.at("model", "the name of a model").text(),
-          .batch = yaml.at("batch", "an integer >= 1").integer(1, 1'000'000'000),
-          .samples_per_second = yaml.at("samples_per_second", "a number > 0").number(1e-9),
-          .use = check ? DeviceRate::Use::check : DeviceRate::Use::calibrate,
-          .source = yaml.at("source", "where the rate comes from").text()};
+/// A share of a rate that the device must name.
+Field<KernelShares> share(std::string_view name, double KernelShares::*member, std::string_view meaning) {
+  return field(name, member, number(0.01, 1), required(kSourced), meaning);
 }
 
-/// Sets the shares that the mapping names.
-void read_kernels(const YamlMap& yaml, KernelShares& kernels) {
-  const auto share = [&](std::string_view key, double& into) {
-    if (yaml.has(key)) into = sourced(yaml, key).number(0.01, 1);
-  };
-  const auto number = [&](std::string_view key, double low, double high, double& into) {
-    if (yaml.has(key)) into = sourced(yaml, key).number(low, high);
-  };
-  if (yaml.has("gap")) kernels.gap = sourced(yaml, "gap").seconds();
-  if (yaml.has("tile")) kernels.tile = sourced(yaml, "tile").seconds();
-  share("streaming", kernels.streaming);
-  share("max_pool", kernels.max_pool);
-  share("batch_norm", kernels.batch_norm);
-  share("layer_norm", kernels.layer_norm);
-  share("cast", kernels.cast);
-  share("dense", kernels.dense);
-  share("unaligned", kernels.unaligned);
-  share("flash", kernels.flash);
-  share("pointwise", kernels.pointwise);
-  share("window", kernels.window);
-  share("weights", kernels.weights);
-  number("winograd", 1, 10, kernels.winograd);
-  number("fft", 1, 10, kernels.fft);
-  if (yaml.has("recurrent_step")) kernels.recurrent_step = sourced(yaml, "recurrent_step").seconds();
-  if (yaml.has("cache")) kernels.cache = sourced(yaml, "cache").bytes(0);
-  if (yaml.has("channel_multiple"))
-    kernels.channel_multiple = static_cast<double>(sourced(yaml, "channel_multiple").integer(1, 1024));
+/// A share with a default in words.
+Field<KernelShares> share(std::string_view name, double KernelShares::*member, const Default& instead,
+                          std::string_view meaning) {
+  return field(name, member, number(0.01, 1), instead, meaning);
 }
 
-KernelShares read_own_kernels(const YamlValue& value) {
-  const YamlMap yaml = read_map(value, kernel_share_keys());
-  for (const char* key : {"gap", "streaming", "batch_norm", "layer_norm", "dense", "pointwise", "window",
-                          "winograd", "recurrent_step"}) {
-    yaml.at(key, "{value: ..., source: ...}");
-  }
-  KernelShares kernels;
-  read_kernels(yaml, kernels);
-  return kernels;
+Fields<KernelShares> share_fields() {
+  using Shares = KernelShares;
+  return Fields<Shares>{
+      field("gap", &Shares::gap, duration(), required(kSourced), "time between two kernels"),
+      field("tile", &Shares::tile, duration(), "fixed time of each tile of a product"),
+      share("streaming", &Shares::streaming, "share of the memory bandwidth: ReLU, additions, updates"),
+      share("max_pool", &Shares::max_pool, otherwise("that of `streaming`"),
+            "share of the memory bandwidth: max pools"),
+      share("batch_norm", &Shares::batch_norm, "share of the memory bandwidth: batch norm"),
+      share("layer_norm", &Shares::layer_norm, "share of the memory bandwidth: layer norm"),
+      share("cast", &Shares::cast, otherwise("that of `streaming`"),
+            "share of the memory bandwidth: autocast's casts to fp32, and sums of two precisions"),
+      share("dense", &Shares::dense,
+            "share of the peak rate in a tile without end: dense layers and attention"),
+      field("unaligned", &Shares::unaligned, number(0.01, 1),
+            "dense layers of which a size is no multiple of 16 bytes: factor on `dense`, half of it for an "
+            "odd size"),
+      share("flash", &Shares::flash, otherwise("none"),
+            "share of the peak rate: a flash kernel of attention"),
+      share("pointwise", &Shares::pointwise, "as `dense`: convolutions with a window of 1"),
+      share("window", &Shares::window, "as `dense`: other convolutions"),
+      field("winograd", &Shares::winograd, number(1, 10), required(kSourced),
+            "factor by which Winograd's algorithm reduces the work of 2-D windows of 3 at stride 1"),
+      field("fft", &Shares::fft, number(1, 10),
+            "factor by which a fast Fourier transform reduces the work of larger 2-D windows at stride 1"),
+      field("recurrent_step", &Shares::recurrent_step, duration(), required(kSourced),
+            "time of the small kernels in one time step of an LSTM or GRU"),
+      field("weights", &Shares::weights, number(0.01, 1),
+            "gradients of filters, and with TF32 of all weights: factor on the shares of the peak"),
+      field("cache", &Shares::cache, bytes(),
+            "largest output that the next layer reads from the second-level cache"),
+      field("channel_multiple", &Shares::channel_multiple, integer(1, 1024), otherwise("none"),
+            "convolutions with a window of 2 and more, or a stride, copy inputs and outputs to another "
+            "layout, and pad input channels to a multiple of this")}
+      .sourced(Key::Source::must);
 }
 
-/// Reads one of `precisions`. @param own  the shares that it does not name
-PrecisionKernels read_precision(const YamlMap& yaml, PrecisionKernels own) {
-  if (yaml.has("peak")) own.peak = sourced(yaml, "peak").flops_per_second();
-  read_kernels(yaml, own.kernels);
-  return own;
+const Fields<KernelShares>& kernel_share_fields() {
+  static const Fields<KernelShares> fields = share_fields();
+  return fields;
+}
+
+/// The peak of a precision, and the shares that differ from those of a key.
+Fields<PrecisionKernels> fields_of_precision(const Default& peak, std::string_view shares) {
+  return Fields<PrecisionKernels>{
+      field("peak", &PrecisionKernels::peak, work_rate(), peak, "peak rate in this precision"),
+      part(&PrecisionKernels::kernels, share_fields().optional(shares))}
+      .sourced(Key::Source::must);
+}
+
+const Fields<PrecisionKernels>& precision_fields() {
+  static const Fields<PrecisionKernels> fields = fields_of_precision(required(kSourced), "as in `kernels`");
+  return fields;
+}
+
+const Fields<PrecisionKernels>& bf16_fields() {
+  static const Fields<PrecisionKernels> fields = fields_of_precision(otherwise("as in `f16`"), "as in `f16`");
+  return fields;
+}
+
+const Fields<PrecisionKernels>& fp8_fields() {
+  static const Fields<PrecisionKernels> fields =
+      Fields<PrecisionKernels>{
+          field("peak", &PrecisionKernels::peak, work_rate(), required(kSourced), "peak rate in fp8"),
+          part(&PrecisionKernels::kernels,
+               share("dense", &KernelShares::dense, otherwise("as in bf16"),
+                     "share of the peak rate in a tile without end"))}
+          .sourced(Key::Source::must);
+  return fields;
 }
 
 /// The shares of a precision of tensor cores; nullptr: the device has none. Devices with TF32 have bf16, too.
@@ -82,15 +117,21 @@ const PrecisionKernels* kernels_in(const Device& device, KernelChoice::Precision
   return as_half ? kernels_in(device, Precision::f16) : nullptr;
 }
 
-void read_bf16(const YamlMap& yaml, Device& device) {
+void read_bf16(const YamlValue& value, Device& device) {
   using Precision = KernelChoice::Precision;
-  const auto bf16 = yaml.maybe("bf16");
-  if (!bf16) return;
-  const YamlMap map = read_map(*bf16, bf16_keys());
   const auto half = device.precisions.find(Precision::f16);
-  if (half == device.precisions.end()) map.at("peak", "{value: ..., source: ...}, as there is no key f16");
-  device.precisions[Precision::bf16] = read_precision(
-      map, half == device.precisions.end() ? PrecisionKernels{{}, *device.kernels} : half->second);
+  const bool alone = half == device.precisions.end();
+  PrecisionKernels own = alone ? PrecisionKernels{{}, *device.kernels} : half->second;
+  const YamlMap map = read_mapping(value, bf16_fields(), own);
+  if (alone) map.at("peak", "{value: ..., source: ...}, as there is no key f16");
+  device.precisions[Precision::bf16] = own;
+}
+
+void read_fp8(const YamlValue& value, Device& device) {
+  const PrecisionKernels* bf16 = kernels_in(device, KernelChoice::Precision::bf16);
+  PrecisionKernels own = bf16 == nullptr ? PrecisionKernels{{}, *device.kernels} : *bf16;
+  read_mapping(value, fp8_fields(), own);
+  device.precisions[KernelChoice::Precision::fp8] = own;
 }
 
 /// Reads `precisions:`. Shares that a precision does not name are those of fp32; of bf16, those of f16.
@@ -101,18 +142,55 @@ void read_precisions(const YamlValue& value, Device& device) {
   for (const auto& [word, precision] : {std::pair{"tf32", Precision::tf32}, {"f16", Precision::f16}}) {
     const auto one = yaml.maybe(word);
     if (!one) continue;
-    const YamlMap map = read_map(*one, precision_keys());
-    map.at("peak", "{value: ..., source: ...}");
-    device.precisions[precision] = read_precision(map, {{}, *device.kernels});
+    PrecisionKernels& own = device.precisions[precision];
+    own.kernels = *device.kernels;
+    read_mapping(*one, precision_fields(), own);
   }
-  read_bf16(yaml, device);
-  if (const auto fp8 = yaml.maybe("fp8")) {
-    const YamlMap map = read_map(*fp8, fp8_keys());
-    map.at("peak", "{value: ..., source: ...}");
-    const PrecisionKernels* bf16 = kernels_in(device, Precision::bf16);
-    device.precisions[Precision::fp8] =
-        read_precision(map, bf16 == nullptr ? PrecisionKernels{{}, *device.kernels} : *bf16);
-  }
+  if (const auto bf16 = yaml.maybe("bf16")) read_bf16(*bf16, device);
+  if (const auto fp8 = yaml.maybe("fp8")) read_fp8(*fp8, device);
+}
+
+void check_device(const YamlMap& map, Device& device) {
+  if (device.usable_memory > device.memory) map.at("usable_memory").refuse("more than the device's memory");
+  if (map.has("kernels_of"))
+    device.kernels_assumed = map.at("kernels_of").any_map().at("source").text().starts_with("assumed");
+}
+
+const Fields<Device>& device_fields() {
+  static const Fields<Device> fields =
+      Fields<Device>{
+          {field("name", &Device::name, text(), required("the device's name"), "name of the device"),
+           field("peak", &Device::peak, work_rate(), required(kSourced),
+                 "peak rate in fp32; a multiply-add counts as two"),
+           field("memory_bandwidth", &Device::memory_bandwidth, bandwidth(), required(kSourced),
+                 "bandwidth of the device's memory"),
+           field("memory", &Device::memory, bytes(1), required(kSourced), "memory as sold"),
+           field("usable_memory", &Device::usable_memory, bytes(1), required(kSourced),
+                 "memory that a training process can allocate, at most `memory`"),
+           field("launch_overhead", &Device::launch_overhead, duration(), required(kSourced),
+                 "time to start one kernel; `0 s` means that the device is a CPU"),
+           field("watts", &Device::watts, number(1e-3, 1e6), otherwise("not known"),
+                 "power limit of the device [W]: the energy of a training is this power over its hours"),
+           field("multiprocessors", &Device::multiprocessors, integer(1, 1'000'000), otherwise("not known"),
+                 "multiprocessors that work on one kernel"),
+           field("rates", &Device::rates, list_of<rate_fields>(), "published training rates of one device"),
+           field("kernels", &Device::kernels, mapping<kernel_share_fields>(),
+                 "shares of bandwidth and peak for each kind of kernel"),
+           field<Device>(
+               {"precisions", "mapping", "", "none", "peaks and shares of tensor cores", precisions_keys}),
+           with_source(field("efficiency_of", &Device::efficiency_of, text(),
+                             "without `rates`: the device whose efficiency is assumed"),
+                       Key::Source::must),
+           with_source(field("kernels_of", &Device::kernels_of, text(),
+                             "in place of `kernels`: the device whose shares are used, also those of "
+                             "`precisions` that do not stand there; if the source begins with `assumed`, "
+                             "derived times have the wider range of `kernels_...`"),
+                       Key::Source::must),
+           field("cudnn", &Device::cudnn, integer(1, 99),
+                 "major version, for the older rule: from 3 on it has FFT, from 5 on Winograd")},
+          check_device}
+          .sourced(Key::Source::must);
+  return fields;
 }
 
 }  // namespace
@@ -153,32 +231,9 @@ YamlNode with_kernels_of(YamlNode device, const YamlNode& other) {
 }
 
 Device read_device(const YamlValue& value) {
-  const YamlMap yaml = read_map(value, device_keys());
   Device device;
-  device.name = yaml.at("name", "the device's name").text();
-  device.peak = sourced(yaml, "peak").flops_per_second();
-  device.memory_bandwidth = sourced(yaml, "memory_bandwidth").bytes_per_second();
-  device.memory = sourced(yaml, "memory").bytes(1);
-  device.usable_memory = sourced(yaml, "usable_memory").bytes(1);
-  device.launch_overhead = sourced(yaml, "launch_overhead").seconds();
-  if (yaml.has("watts")) device.watts = sourced(yaml, "watts").number(1e-3, 1e6);
-  if (yaml.has("multiprocessors")) {
-    device.multiprocessors = static_cast<int>(sourced(yaml, "multiprocessors").integer(1, 1'000'000));
-  }
-  if (device.usable_memory > device.memory) {
-    yaml.at("usable_memory").refuse("more than the device's memory");
-  }
-  if (const auto rates = yaml.maybe("rates")) {
-    for (const YamlValue& rate : rates->list()) device.rates.push_back(read_rate(rate));
-  }
-  if (yaml.has("kernels_of")) {
-    device.kernels_of = sourced(yaml, "kernels_of").text();
-    device.kernels_assumed = yaml.at("kernels_of").any_map().at("source").text().starts_with("assumed");
-  }
-  if (const auto kernels = yaml.maybe("kernels")) device.kernels = read_own_kernels(*kernels);
-  if (const auto precisions = yaml.maybe("precisions")) read_precisions(*precisions, device);
-  if (yaml.has("cudnn")) device.cudnn = static_cast<int>(sourced(yaml, "cudnn").integer(1, 99));
-  if (yaml.has("efficiency_of")) device.efficiency_of = sourced(yaml, "efficiency_of").text();
+  const YamlMap map = read_mapping(value, device_fields(), device);
+  if (const auto precisions = map.maybe("precisions")) read_precisions(*precisions, device);
   return device;
 }
 
@@ -187,9 +242,8 @@ namespace {
 /// The words of the precisions that a device has.
 std::string known_precisions(const Device& device) {
   std::string text = "f32";
-  for (std::size_t i = 1; i < precision_names().size(); ++i) {
-    if (kernels_in(device, static_cast<KernelChoice::Precision>(i)) != nullptr)
-      text += ", " + precision_names()[i];
+  for (const std::string& word : precision_words().names()) {
+    if (kernels_in(device, *precision_words().find(word)) != nullptr) text += ", " + word;
   }
   return text;
 }
@@ -208,8 +262,7 @@ Device with_kernels(Device device, const KernelChoice& choice) {
     const PrecisionKernels* others = fp8 ? kernels_in(device, KernelChoice::Precision::bf16) : chosen;
     if (chosen == nullptr || others == nullptr)
       throw InputError(fmt::format("device {}: precision: expected one of {}, got \"{}\"", device.name,
-                                   known_precisions(device),
-                                   precision_names()[static_cast<std::size_t>(choice.precision)]));
+                                   known_precisions(device), precision_words().of(choice.precision)));
     if (fp8) device.fp8 = *chosen;
     device.peak = others->peak;
     device.kernels = others->kernels;
@@ -223,148 +276,37 @@ Device with_kernels(Device device, const KernelChoice& choice) {
   return device;
 }
 
-namespace {
-
-Key share_key(std::string_view name, std::string_view meaning, std::string_view default_value = "required") {
-  return {name, "number", "0.01 to 1", default_value, meaning};
-}
-
-}  // namespace
-
-const Keys& sourced_value_keys() {
-  static const Keys keys{{"value", "value", "", "required", "the value"},
-                         {"source", "text", "", "required", "where the value comes from"}};
-  return keys;
-}
-
 const Keys& device_rate_keys() {
-  static const Keys keys{
-      {"model", "text", "", "required", "network"},
-      {"batch", "integer", "1 to 1e9", "required", "samples of a step"},
-      {"samples_per_second", "number", "1e-9 to 1e300", "required", "published rate"},
-      {"use", "name", "calibrate, check", "calibrate",
-       "`calibrate`: the efficiency is fitted to the rate; `check`: the rate is only compared"},
-      {"source", "text", "", "required", "origin of the rate"}};
-  return keys;
+  return rate_fields().keys();
 }
 
 const Keys& kernel_share_keys() {
-  static const Keys keys = with_sources(
-      {{"gap", "time", ">= 0", "required", "time between two kernels"},
-       {"tile", "time", ">= 0", "0 s", "fixed time of each tile of a product"},
-       share_key("streaming", "share of the memory bandwidth: ReLU, additions, updates"),
-       share_key("max_pool", "share of the memory bandwidth: max pools", "that of `streaming`"),
-       share_key("batch_norm", "share of the memory bandwidth: batch norm"),
-       share_key("layer_norm", "share of the memory bandwidth: layer norm"),
-       share_key("cast",
-                 "share of the memory bandwidth: autocast's casts to fp32, and sums of two precisions",
-                 "that of `streaming`"),
-       share_key("dense", "share of the peak rate in a tile without end: dense layers and attention"),
-       share_key(
-           "unaligned",
-           "dense layers of which a size is no multiple of 16 bytes: factor on `dense`, half of it for an "
-           "odd size",
-           "1"),
-       share_key("flash", "share of the peak rate: a flash kernel of attention", "none"),
-       share_key("pointwise", "as `dense`: convolutions with a window of 1"),
-       share_key("window", "as `dense`: other convolutions"),
-       {"winograd", "number", "1 to 10", "required",
-        "factor by which Winograd's algorithm reduces the work of 2-D windows of 3 at stride 1"},
-       {"fft", "number", "1 to 10", "1",
-        "factor by which a fast Fourier transform reduces the work of larger 2-D windows at stride 1"},
-       {"recurrent_step", "time", ">= 0", "required",
-        "time of the small kernels in one time step of an LSTM or GRU"},
-       share_key("weights",
-                 "gradients of filters, and with TF32 of all weights: factor on the shares of the peak", "1"),
-       {"cache", "bytes", ">= 0", "0 B",
-        "largest output that the next layer reads from the second-level cache"},
-       {"channel_multiple", "integer", "1 to 1024", "none",
-        "convolutions with a window of 2 and more, or a stride, copy inputs and outputs to another layout, "
-        "and pad input channels to a multiple of this"}},
-      Key::Source::must);
-  return keys;
+  return kernel_share_fields().keys();
 }
-
-namespace {
-
-/// The peak of a precision, and the shares that differ from those of a key.
-Keys precision_keys_of(std::string_view peak_default, std::string_view share_default) {
-  Keys all = with_sources({{"peak", "work rate", "> 0", peak_default, "peak rate in this precision"}},
-                          Key::Source::must);
-  for (Key key : kernel_share_keys()) {
-    key.default_value = share_default;
-    all.push_back(key);
-  }
-  return all;
-}
-
-}  // namespace
 
 const Keys& precision_keys() {
-  static const Keys keys = precision_keys_of("required", "as in `kernels`");
-  return keys;
+  return precision_fields().keys();
 }
 
 const Keys& bf16_keys() {
-  static const Keys keys = precision_keys_of("as in `f16`", "as in `f16`");
-  return keys;
+  return bf16_fields().keys();
 }
 
 const Keys& fp8_keys() {
-  static const Keys keys =
-      with_sources({{"peak", "work rate", "> 0", "required", "peak rate in fp8"},
-                    share_key("dense", "share of the peak rate in a tile without end", "as in bf16")},
-                   Key::Source::must);
-  return keys;
+  return fp8_fields().keys();
 }
 
 const Keys& precisions_keys() {
-  static const Keys keys{
-      {"tf32", "mapping", "", "none", "products in TF32", precision_keys},
-      {"f16", "mapping", "", "none", "products in fp16 or bf16", precision_keys},
-      {"bf16", "mapping", "", "as `f16` on devices with `tf32`",
-       "shares in bf16 that differ from those of `f16`", bf16_keys},
-      {"fp8", "mapping", "", "none", "products in fp8; the device has bf16, too", fp8_keys}};
+  static const Keys keys{{"tf32", "mapping", "", "none", "products in TF32", precision_keys},
+                         {"f16", "mapping", "", "none", "products in fp16 or bf16", precision_keys},
+                         {"bf16", "mapping", "", "as `f16` on devices with `tf32`",
+                          "shares in bf16 that differ from those of `f16`", bf16_keys},
+                         {"fp8", "mapping", "", "none", "products in fp8; the device has bf16, too", fp8_keys}};
   return keys;
 }
 
 const Keys& device_keys() {
-  static const Keys keys = joined_keys(
-      {{{"name", "text", "", "required", "name of the device"}},
-       with_sources(
-           {{"peak", "work rate", "> 0", "required", "peak rate in fp32; a multiply-add counts as two"},
-            {"memory_bandwidth", "bandwidth", "> 0", "required", "bandwidth of the device's memory"},
-            {"memory", "bytes", ">= 1 B", "required", "memory as sold"},
-            {"usable_memory", "bytes", ">= 1 B", "required",
-             "memory that a training process can allocate, at most `memory`"},
-            {"launch_overhead", "time", ">= 0", "required",
-             "time to start one kernel; `0 s` means that the device is a CPU"},
-            {"watts", "number", "1e-3 to 1e6", "not known",
-             "power limit of the device [W]: the energy of a training is this power over its hours"},
-            {"multiprocessors", "integer", "1 to 1e6", "not known",
-             "multiprocessors that work on one kernel"}},
-           Key::Source::must),
-       {{"rates", "list of mappings", "", "none", "published training rates of one device", device_rate_keys},
-        {"kernels", "mapping", "", "none", "shares of bandwidth and peak for each kind of kernel",
-         kernel_share_keys},
-        {"precisions", "mapping", "", "none", "peaks and shares of tensor cores", precisions_keys}}});
-  static const Keys all = [] {
-    Keys with = keys;
-    with.push_back(
-        {"efficiency_of", "text", "", "none", "without `rates`: the device whose efficiency is assumed"});
-    with.back().source = Key::Source::must;
-    with.push_back(
-        {"kernels_of", "text", "", "none",
-         "in place of `kernels`: the device whose shares are used, also those of `precisions` that do "
-         "not stand there; if the source begins with `assumed`, derived times have the wider range of "
-         "`kernels_...`"});
-    with.back().source = Key::Source::must;
-    with.push_back({"cudnn", "integer", "1 to 99", "5",
-                    "major version, for the older rule: from 3 on it has FFT, from 5 on Winograd"});
-    with.back().source = Key::Source::must;
-    return with;
-  }();
-  return all;
+  return device_fields().keys();
 }
 
 }  // namespace stepcast

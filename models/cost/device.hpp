@@ -86,6 +86,5 @@ const Keys& precision_keys();  ///< one of `precisions`: `peak` and the shares t
 const Keys& fp8_keys();
 const Keys& bf16_keys();  ///< the shares that differ from `f16`
 const Keys& precisions_keys();
-const Keys& sourced_value_keys();  ///< `value` and `source`, both required
 
 }  // namespace stepcast

@@ -1,47 +1,65 @@
 #include "models/cost/kernel_choice.hpp"
 
 #include <algorithm>
-#include <type_traits>
+
+#include "core/fields.hpp"
 
 namespace stepcast {
 
-const std::vector<std::string>& precision_names() {
-  static const std::vector<std::string> words{"f32", "tf32", "f16", "bf16", "fp8"};
+const Words<KernelChoice::Precision>& precision_words() {
+  using Precision = KernelChoice::Precision;
+  static const Words<Precision> words{
+      {"f32", Precision::f32}, {"tf32", Precision::tf32}, {"f16", Precision::f16}, {"bf16", Precision::bf16}, {"fp8", Precision::fp8}};
   return words;
 }
 
-const std::vector<std::string>& attention_names() {
-  static const std::vector<std::string> words{"eager", "fused_softmax", "flash"};
+const Words<KernelChoice::Attention>& attention_words() {
+  using Attention = KernelChoice::Attention;
+  static const Words<Attention> words{
+      {"eager", Attention::eager}, {"fused_softmax", Attention::fused_softmax}, {"flash", Attention::flash}};
   return words;
 }
 
-const std::vector<std::string>& gelu_names() {
-  static const std::vector<std::string> words{"fused", "eager", "eager_erf"};
+const Words<KernelChoice::Gelu>& gelu_words() {
+  using Gelu = KernelChoice::Gelu;
+  static const Words<Gelu> words{
+      {"fused", Gelu::fused}, {"eager", Gelu::eager}, {"eager_erf", Gelu::eager_erf}};
   return words;
 }
 
-const std::vector<std::string>& optimizer_names() {
-  static const std::vector<std::string> words{"sgd", "momentum", "adam", "adamw"};
+const Words<KernelChoice::UpdateRule>& optimizer_words() {
+  using UpdateRule = KernelChoice::UpdateRule;
+  static const Words<UpdateRule> words{{"sgd", UpdateRule::sgd},
+                                       {"momentum", UpdateRule::momentum},
+                                       {"adam", UpdateRule::adam},
+                                       {"adamw", UpdateRule::adamw}};
   return words;
 }
 
-const std::vector<std::string>& update_names() {
-  static const std::vector<std::string> words{"foreach", "for_loop", "fused"};
+const Words<KernelChoice::Update>& update_words() {
+  using Update = KernelChoice::Update;
+  static const Words<Update> words{
+      {"foreach", Update::foreach}, {"for_loop", Update::for_loop}, {"fused", Update::fused}};
   return words;
 }
 
-const std::vector<std::string>& layout_names() {
-  static const std::vector<std::string> words{"nchw", "nhwc"};
+const Words<KernelChoice::Layout>& layout_words() {
+  using Layout = KernelChoice::Layout;
+  static const Words<Layout> words{{"nchw", Layout::nchw}, {"nhwc", Layout::nhwc}};
   return words;
 }
 
-const std::vector<std::string>& cross_entropy_names() {
-  static const std::vector<std::string> words{"log_softmax", "vocab_parallel", "fused"};
+const Words<KernelChoice::CrossEntropy>& cross_entropy_words() {
+  using CrossEntropy = KernelChoice::CrossEntropy;
+  static const Words<CrossEntropy> words{{"log_softmax", CrossEntropy::log_softmax},
+                                         {"vocab_parallel", CrossEntropy::vocab_parallel},
+                                         {"fused", CrossEntropy::fused}};
   return words;
 }
 
-const std::vector<std::string>& elementwise_names() {
-  static const std::vector<std::string> words{"eager", "fused"};
+const Words<KernelChoice::Elementwise>& elementwise_words() {
+  using Elementwise = KernelChoice::Elementwise;
+  static const Words<Elementwise> words{{"eager", Elementwise::eager}, {"fused", Elementwise::fused}};
   return words;
 }
 
@@ -55,18 +73,17 @@ struct Chosen {
 std::vector<Chosen> chosen(const KernelChoice& choice) {
   const KernelChoice usual;
   std::vector<Chosen> result;
-  const auto add = [&](const char* key, auto KernelChoice::*member, const std::vector<std::string>& words) {
-    if (choice.*member != usual.*member)
-      result.push_back({key, words[static_cast<std::size_t>(choice.*member)]});
+  const auto add = [&](const char* key, auto KernelChoice::*member, const auto& words) {
+    if (choice.*member != usual.*member) result.push_back({key, words.of(choice.*member)});
   };
-  add("precision", &KernelChoice::precision, precision_names());
-  add("attention", &KernelChoice::attention, attention_names());
-  add("gelu", &KernelChoice::gelu, gelu_names());
-  add("optimizer", &KernelChoice::optimizer, optimizer_names());
-  add("update", &KernelChoice::update, update_names());
-  add("layout", &KernelChoice::layout, layout_names());
-  add("cross_entropy", &KernelChoice::cross_entropy, cross_entropy_names());
-  add("elementwise", &KernelChoice::elementwise, elementwise_names());
+  add("precision", &KernelChoice::precision, precision_words());
+  add("attention", &KernelChoice::attention, attention_words());
+  add("gelu", &KernelChoice::gelu, gelu_words());
+  add("optimizer", &KernelChoice::optimizer, optimizer_words());
+  add("update", &KernelChoice::update, update_words());
+  add("layout", &KernelChoice::layout, layout_words());
+  add("cross_entropy", &KernelChoice::cross_entropy, cross_entropy_words());
+  add("elementwise", &KernelChoice::elementwise, elementwise_words());
   return result;
 }
 
@@ -88,53 +105,53 @@ std::string to_flags(const KernelChoice& choice) {
   return choice.autocast ? text + " --autocast" : text;
 }
 
+namespace {
+
+const Fields<KernelChoice>& kernel_choice_fields() {
+  static const Fields<KernelChoice> fields{
+      field("precision", &KernelChoice::precision, choice(precision_words()),
+            "precision of products; the device file lists those that it has; `fp8`: of dense layers in blocks and "
+             "of experts, with bf16 elsewhere"),
+      field("attention", &KernelChoice::attention, choice(attention_words()),
+            "`eager`: a kernel for each operation; `fused_softmax`: one kernel for scale, mask and softmax; "
+            "`flash`: one kernel, which keeps the scores on the chip"),
+      field("gelu", &KernelChoice::gelu, choice(gelu_words()),
+            "`fused`: GELU in one kernel; `eager`: its tanh form with a kernel for each operation; "
+            "`eager_erf`: "
+            "its "
+            "exact form, likewise"),
+      field("optimizer", &KernelChoice::optimizer, choice(optimizer_words()),
+            "optimizer whose update is counted"),
+      field("update", &KernelChoice::update, choice(update_words()),
+            "`foreach`: a kernel for each operation of the optimizer; `for_loop`: for each operation and "
+            "tensor; "
+            "`fused`: for all operations"),
+      field("layout", &KernelChoice::layout, choice(layout_words()),
+            "layout of activations; kernels of tensor cores copy activations with `nchw` to another layout"),
+      field("cross_entropy", &KernelChoice::cross_entropy, choice(cross_entropy_words()),
+            "`log_softmax`: PyTorch's `cross_entropy`; `vocab_parallel`: Megatron-LM's, a kernel for each "
+            "operation on fp32 "
+            "logits; `fused`: one kernel, which writes the derivative over the logits"),
+      field(
+          "elementwise", &KernelChoice::elementwise, choice(elementwise_words()),
+          "`fused`: RMS norm and SwiGLU save only their input for the backward pass, as Transformer Engine's "
+          "do"),
+      field("autocast", &KernelChoice::autocast, boolean(),
+            "with f16 and bf16: whether PyTorch's autocast keeps weights, norms and losses in fp32 and casts "
+            "what "
+            "products read; otherwise all tensors have 2 bytes an element")};
+  return fields;
+}
+
+}  // namespace
+
 const Keys& kernel_choice_keys() {
-  static const Keys keys{
-      {"precision", "name", "f32, tf32, f16, bf16, fp8", "f32",
-       "precision of products; the device file lists those that it has; `fp8`: of dense layers in blocks and "
-       "of experts, with bf16 elsewhere"},
-      {"attention", "name", "eager, fused_softmax, flash", "eager",
-       "`eager`: a kernel for each operation; `fused_softmax`: one kernel for scale, mask and softmax; "
-       "`flash`: one kernel, which keeps the scores on the chip"},
-      {"gelu", "name", "fused, eager, eager_erf", "fused",
-       "`fused`: GELU in one kernel; `eager`: its tanh form with a kernel for each operation; `eager_erf`: "
-       "its "
-       "exact form, likewise"},
-      {"optimizer", "name", "sgd, momentum, adam, adamw", "momentum", "optimizer whose update is counted"},
-      {"update", "name", "foreach, for_loop, fused", "foreach",
-       "`foreach`: a kernel for each operation of the optimizer; `for_loop`: for each operation and tensor; "
-       "`fused`: for all operations"},
-      {"layout", "name", "nchw, nhwc", "nchw",
-       "layout of activations; kernels of tensor cores copy activations with `nchw` to another layout"},
-      {"cross_entropy", "name", "log_softmax, vocab_parallel, fused", "log_softmax",
-       "`log_softmax`: PyTorch's `cross_entropy`; `vocab_parallel`: Megatron-LM's, a kernel for each "
-       "operation on fp32 "
-       "logits; `fused`: one kernel, which writes the derivative over the logits"},
-      {"elementwise", "name", "eager, fused", "eager",
-       "`fused`: RMS norm and SwiGLU save only their input for the backward pass, as Transformer Engine's "
-       "do"},
-      {"autocast", "boolean", "", "false",
-       "with f16 and bf16: whether PyTorch's autocast keeps weights, norms and losses in fp32 and casts what "
-       "products read; otherwise all tensors have 2 bytes an element"}};
-  return keys;
+  return kernel_choice_fields().keys();
 }
 
 KernelChoice read_kernel_choice(const YamlValue& value) {
-  const YamlMap map = read_map(value, kernel_choice_keys());
   KernelChoice choice;
-  const auto read = [&](const char* key, auto& into, const std::vector<std::string>& words) {
-    if (const auto word = map.maybe(key))
-      into = static_cast<std::decay_t<decltype(into)>>(word->one_of(words));
-  };
-  read("precision", choice.precision, precision_names());
-  read("attention", choice.attention, attention_names());
-  read("gelu", choice.gelu, gelu_names());
-  read("optimizer", choice.optimizer, optimizer_names());
-  read("update", choice.update, update_names());
-  read("layout", choice.layout, layout_names());
-  read("cross_entropy", choice.cross_entropy, cross_entropy_names());
-  read("elementwise", choice.elementwise, elementwise_names());
-  if (const auto yes = map.maybe("autocast")) choice.autocast = yes->boolean();
+  read_mapping(value, kernel_choice_fields(), choice);
   return choice;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/keys.hpp"
 #include "core/typed_numbers.hpp"
+#include "core/words.hpp"
 
 namespace stepcast {
 
@@ -65,15 +66,14 @@ struct KernelChoice {
   bool half() const { return precision >= Precision::f16; }  ///< elements of activations have 2 bytes
 };
 
-/// Names in YAML files and on the command line, in the order of the enums.
-const std::vector<std::string>& precision_names();
-const std::vector<std::string>& attention_names();
-const std::vector<std::string>& gelu_names();
-const std::vector<std::string>& optimizer_names();
-const std::vector<std::string>& update_names();
-const std::vector<std::string>& layout_names();
-const std::vector<std::string>& cross_entropy_names();
-const std::vector<std::string>& elementwise_names();
+const Words<KernelChoice::Precision>& precision_words();
+const Words<KernelChoice::Attention>& attention_words();
+const Words<KernelChoice::Gelu>& gelu_words();
+const Words<KernelChoice::UpdateRule>& optimizer_words();
+const Words<KernelChoice::Update>& update_words();
+const Words<KernelChoice::Layout>& layout_words();
+const Words<KernelChoice::CrossEntropy>& cross_entropy_words();
+const Words<KernelChoice::Elementwise>& elementwise_words();
 
 /// The choices that differ from the default, such as "precision f16, attention flash"; empty: none.
 std::string to_string(const KernelChoice& choice);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/fields.hpp"
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/layer_times/trace_text.hpp"
@@ -9,53 +10,94 @@
 namespace stepcast {
 namespace {
 
-std::vector<double> read_times(const YamlValue& value) {
-  std::vector<double> times;
-  for (const YamlValue& time : value.list()) times.push_back(time.number(0, 1));
-  if (times.empty()) value.expected("at least one time");
-  return times;
+/// Times of at least one step.
+Form<std::vector<double>> byte_times() {
+  Form<std::vector<double>> form = numbers(0, 1);
+  form.read = [read = form.read](const YamlValue& value) {
+    std::vector<double> times = read(value);
+    if (times.empty()) value.expected("at least one time");
+    return times;
+  };
+  return form;
 }
 
-PassSamples read_samples(const YamlValue& value) {
-  const YamlMap map = read_map(value, byte_times_keys());
-  return {read_times(map.at("seconds_per_byte", "a list of seconds a byte")),
-          read_times(map.at("cpu_seconds_per_byte", "a list of seconds a byte"))};
+const Fields<PassSamples>& byte_time_fields() {
+  static const Fields<PassSamples> fields{
+      field("seconds_per_byte", &PassSamples::seconds, byte_times(), required("a list of seconds a byte"),
+            "wall time per byte of fp32 gradient, in seconds"),
+      field("cpu_seconds_per_byte", &PassSamples::cpu_seconds, byte_times(),
+            required("a list of seconds a byte"), "CPU time per byte of fp32 gradient, in seconds")};
+  return fields;
 }
 
-CompressionTrace::Codec read_codec(const YamlValue& value) {
-  const YamlMap map = read_map(value, codec_keys());
-  CompressionTrace::Codec codec;
-  const YamlValue name = map.at("name", "one_bit, fp16 or top_k");
-  codec.kind = static_cast<Compression>(name.one_of(compression_names()));
-  if (codec.kind == Compression::none) name.expected("one_bit, fp16 or top_k");
-  codec.quantize = read_samples(map.at("quantize", "a mapping with seconds_per_byte"));
-  codec.restore = read_samples(map.at("restore", "a mapping with seconds_per_byte"));
-  return codec;
+const Default& samples_needed() {
+  static const Default needed = required("a mapping with seconds_per_byte");
+  return needed;
+}
+
+const Fields<CompressionTrace::Codec>& codec_fields() {
+  using Codec = CompressionTrace::Codec;
+  static const Fields<Codec> fields{field("name", &Codec::kind,
+                                          choice<Compression>({{"one_bit", Compression::one_bit},
+                                                               {"fp16", Compression::fp16},
+                                                               {"top_k", Compression::top_k}}),
+                                          required("one_bit, fp16 or top_k"), "the compression"),
+                                    field("quantize", &Codec::quantize, mapping<byte_time_fields>(),
+                                          samples_needed(), "times before a gradient is sent"),
+                                    field("restore", &Codec::restore, mapping<byte_time_fields>(),
+                                          samples_needed(), "times after a gradient has arrived")};
+  return fields;
+}
+
+const Fields<CompressionTrace>& file_fields() {
+  using File = CompressionTrace;
+  static const Fields<File> fields{
+      field("name", &File::name, text(), required("a name"), "name of the file"),
+      field("device", &File::device, text(), required("the processor"), "the processor"),
+      field("threads", &File::threads, integer(1, 4096), required("an integer >= 1"),
+            "threads of the kernels"),
+      field("date", &File::date, text(), required("a date"), "when the file was made"),
+      field("command", &File::command, text(), required("the command that made the file"),
+            "command that made the file"),
+      field("source", &File::source, text(), required("how the times were obtained"),
+            "how the times were obtained"),
+      field("gradient_bytes", &File::gradient_bytes, number(1), required("bytes"),
+            "size of the measured gradient, in bytes"),
+      field("rows", &File::rows, integer(1), required("an integer >= 1"), "`one_bit`: elements of a column"),
+      field("density", &File::density, number(0, 1), required("a share"), "`top_k`: share of the elements"),
+      field("copy", &File::copy, mapping<byte_time_fields>(), samples_needed(), "times of a plain copy"),
+      field("codecs", &File::codecs, list_of<codec_fields>(), required("a list of codecs"),
+            "times of `one_bit`, `fp16` and `top_k`, each once")};
+  return fields;
 }
 
 }  // namespace
 
-const std::vector<std::string>& compression_names() {
-  static const std::vector<std::string> names{"none", "one_bit", "fp16", "top_k"};
-  return names;
+const Words<Compression>& compression_words() {
+  static const Words<Compression> words{{"none", Compression::none},
+                                        {"one_bit", Compression::one_bit},
+                                        {"fp16", Compression::fp16},
+                                        {"top_k", Compression::top_k}};
+  return words;
+}
+
+const Keys& byte_times_keys() {
+  return byte_time_fields().keys();
+}
+
+const Keys& codec_keys() {
+  return codec_fields().keys();
+}
+
+const Keys& compression_file_keys() {
+  return file_fields().keys();
 }
 
 CompressionTrace read_compression(const YamlValue& value) {
-  const YamlMap map = read_map(value, compression_file_keys());
   CompressionTrace trace;
-  trace.name = map.at("name", "a name").text();
-  trace.device = map.at("device", "the processor").text();
-  trace.threads = static_cast<int>(map.at("threads", "an integer >= 1").integer(1, 4096));
-  trace.date = map.at("date", "a date").text();
-  trace.command = map.at("command", "the command that made the file").text();
-  trace.source = map.at("source", "how the times were obtained").text();
-  trace.gradient_bytes = map.at("gradient_bytes", "bytes").number(1);
-  trace.rows = map.at("rows", "an integer >= 1").integer(1);
-  trace.density = map.at("density", "a share").number(0, 1);
-  trace.copy = read_samples(map.at("copy", "a mapping with seconds_per_byte"));
-  const YamlValue codecs = map.at("codecs", "a list of codecs");
-  for (const YamlValue& codec : codecs.list()) trace.codecs.push_back(read_codec(codec));
-  if (trace.codecs.size() + 1 != compression_names().size()) codecs.expected("one_bit, fp16 and top_k");
+  const YamlMap map = read_mapping(value, file_fields(), trace);
+  if (trace.codecs.size() + 1 != compression_words().names().size())
+    map.at("codecs").expected("one_bit, fp16 and top_k");
   return trace;
 }
 
@@ -83,7 +125,7 @@ std::string samples(const PassSamples& pass) {
 }
 
 std::string name_of(Compression kind) {
-  return compression_names()[static_cast<std::size_t>(kind)];
+  return compression_words().of(kind);
 }
 
 std::string table_line(const std::string& what, const PassSamples& pass) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/words.hpp"
 #include "core/yaml.hpp"
 #include "models/cost/device.hpp"
 #include "models/layer_times/trace.hpp"
@@ -11,7 +12,7 @@ namespace stepcast {
 
 /// Gradient compression methods; strategies/arithmetic implements them.
 enum class Compression { none, one_bit, fp16, top_k };
-const std::vector<std::string>& compression_names();  ///< in the order of Compression
+const Words<Compression>& compression_words();
 
 /// Time that a device takes for one byte of fp32 gradient.
 struct CompressionCost {

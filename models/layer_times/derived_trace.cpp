@@ -210,7 +210,7 @@ Trace derive(const Model& model, std::int64_t batch, const Device& device, const
   trace.kind = Trace::Kind::derived;
   trace.model = model.name;
   trace.batch = batch;
-  trace.precision = precision_names()[static_cast<std::size_t>(choice.precision)];
+  trace.precision = precision_words().of(choice.precision);
   trace.device = device.name;
   trace.command = fmt::format("stepcast derive --model {} --batch {} --device {}{}", model.name, batch,
                               device.name, to_flags(choice));

@@ -7,60 +7,88 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/fields.hpp"
 
 namespace stepcast {
 namespace {
 
-std::vector<double> read_times(const YamlMap& yaml, std::string_view key) {
-  std::vector<double> times;
-  const auto value = yaml.maybe(key);
-  if (!value) return times;
-  for (const YamlValue& time : value->list()) times.push_back(time.number(0));
-  return times;
-}
-
-PassSamples read_pass(const YamlMap& layer, std::string_view key) {
-  PassSamples pass;
-  const auto value = layer.maybe(key);
-  if (!value) return pass;
-  const YamlMap yaml = read_map(*value, pass_keys());
-  yaml.at("seconds", "a list of seconds");
-  pass.seconds = read_times(yaml, "seconds");
-  pass.cpu_seconds = read_times(yaml, "cpu_seconds");
+void check_pass(const YamlMap& map, PassSamples& pass) {
   if (!pass.cpu_seconds.empty() && pass.cpu_seconds.size() != pass.seconds.size()) {
-    value->refuse(fmt::format("expected as many cpu_seconds as seconds, got {} and {}",
-                              pass.cpu_seconds.size(), pass.seconds.size()));
+    map.value().refuse(fmt::format("expected as many cpu_seconds as seconds, got {} and {}",
+                                   pass.cpu_seconds.size(), pass.seconds.size()));
   }
-  return pass;
 }
 
-HostSeconds read_host(const YamlMap& layer) {
-  HostSeconds host;
-  const auto value = layer.maybe("host");
-  if (!value) return host;
-  const YamlMap yaml = read_map(*value, host_keys());
-  for (const auto& [key, pass] : {std::pair{"forward", &HostSeconds::forward},
-                                  {"backward", &HostSeconds::backward},
-                                  {"update", &HostSeconds::update}}) {
-    if (const auto seconds = yaml.maybe(key)) host.*pass = seconds->number(0, 1e6);
-  }
-  return host;
+const Fields<PassSamples>& pass_fields() {
+  static const Fields<PassSamples> fields{
+      {field("seconds", &PassSamples::seconds, numbers(0), required("a list of seconds"),
+             "wall time of each timed step, in seconds"),
+       field("cpu_seconds", &PassSamples::cpu_seconds, numbers(0), "CPU time of the same steps, in seconds")},
+      check_pass};
+  return fields;
 }
 
-std::string optional_text(const YamlMap& yaml, std::string_view key) {
-  const auto value = yaml.maybe(key);
-  return value ? value->text() : std::string();
+const Fields<HostSeconds>& host_fields() {
+  static const Fields<HostSeconds> fields{
+      field("forward", &HostSeconds::forward, number(0, 1e6), "in the forward pass, in seconds"),
+      field("backward", &HostSeconds::backward, number(0, 1e6), "in the backward pass, in seconds"),
+      field("update", &HostSeconds::update, number(0, 1e6), "in the optimizer's update, in seconds")};
+  return fields;
 }
 
-LayerTrace read_layer_trace(const YamlValue& value) {
-  const YamlMap yaml = read_map(value, layer_trace_keys());
-  return {.name = yaml.at("name", "the layer's name").text(),
-          .forward = read_pass(yaml, "forward"),
-          .backward_data = read_pass(yaml, "backward_data"),
-          .backward_weights = read_pass(yaml, "backward_weights"),
-          .update = read_pass(yaml, "update"),
-          .notes = optional_text(yaml, "notes"),
-          .host = read_host(yaml)};
+const Fields<LayerTrace>& layer_trace_fields() {
+  const Default none = otherwise("no such pass");
+  static const Fields<LayerTrace> fields{
+      field("name", &LayerTrace::name, text(), required("the layer's name"),
+            "name of the layer, as in the network"),
+      field("forward", &LayerTrace::forward, mapping<pass_fields>(), none, "times of the forward pass"),
+      field("backward_data", &LayerTrace::backward_data, mapping<pass_fields>(), none,
+            "times of the gradient of the input"),
+      field("backward_weights", &LayerTrace::backward_weights, mapping<pass_fields>(), none,
+            "times of the gradient of the weights"),
+      field("update", &LayerTrace::update, mapping<pass_fields>(), none, "times of the optimizer's update"),
+      field("host", &LayerTrace::host, mapping<host_fields>(), otherwise("not known"),
+            "time in which the host issues the layer's kernels"),
+      field("notes", &LayerTrace::notes, text(), otherwise("empty"),
+            "algorithms that the library chose, and their workspace")};
+  return fields;
+}
+
+const Fields<Trace>& trace_fields() {
+  using Kind = Trace::Kind;
+  const Default empty = otherwise("empty");
+  static const Fields<Trace> fields{
+      field("name", &Trace::name, text(), required("the trace's name"), "name of the trace"),
+      field("kind", &Trace::kind, choice<Kind>({{"captured", Kind::captured}, {"derived", Kind::derived}}),
+            required("captured or derived"), "measured, or computed by the rule"),
+      field("model", &Trace::model, text(), required("the name of a model"), "name of the network"),
+      field("batch", &Trace::batch, integer(1, 1'000'000'000), required("an integer >= 1"),
+            "samples of a step"),
+      field("precision", &Trace::precision, text(), required("such as f32"), "such as `f32`"),
+      field("device", &Trace::device, text(), required("the name of a device"),
+            "device that was measured, or for which the times were derived"),
+      field("library", &Trace::library, text(), empty, "kernel library and version"),
+      field("threads", &Trace::threads, integer(1, 100'000), "threads of the kernels"),
+      field("ranks", &Trace::ranks, integer(1, 100'000),
+            "ranks that were timed at the same time; divides the number of samples"),
+      field("update_arrays", &Trace::update_arrays, number(1, 100),
+            "arrays of the parameters' size that `update` reads and writes: 5 for momentum in one kernel"),
+      field("date", &Trace::date, text(), empty, "when the trace was made"),
+      field("command", &Trace::command, text(), empty, "how the trace was made"),
+      field("source", &Trace::source, text(), required("how the times were obtained"),
+            "how the times were obtained"),
+      field("flags", &Trace::flags, text_list(),
+            "reasons to doubt the trace; every result that uses the trace repeats them"),
+      field("notes", &Trace::notes, text_list(), "other observations: clocks, temperature, workspace"),
+      field("step_seconds", &Trace::step_seconds, numbers(0),
+            "wall time of steps that were run without timers, in seconds"),
+      field("step_cpu_seconds", &Trace::step_cpu_seconds, numbers(0),
+            "CPU time of the same steps, in seconds"),
+      field("graph_step_seconds", &Trace::graph_step_seconds, numbers(0),
+            "GPU: time of steps that were replayed as one CUDA graph, in seconds"),
+      field("layers", &Trace::layers, list_of<layer_trace_fields>(), required("a list of layers"),
+            "times, in the order of the network's layers")};
+  return fields;
 }
 
 /// All passes must have equally many samples, because entry i of each belongs to timed step i.
@@ -74,51 +102,34 @@ void check_counts(const YamlValue& value, const LayerTrace& layer, std::size_t& 
   }
 }
 
-void read_origin(const YamlMap& yaml, Trace& trace) {
-  trace.name = yaml.at("name", "the trace's name").text();
-  trace.kind = yaml.at("kind", "captured or derived").one_of({"captured", "derived"}) == 0
-                   ? Trace::Kind::captured
-                   : Trace::Kind::derived;
-  trace.model = yaml.at("model", "the name of a model").text();
-  trace.batch = yaml.at("batch", "an integer >= 1").integer(1, 1'000'000'000);
-  trace.precision = yaml.at("precision", "such as f32").text();
-  trace.device = yaml.at("device", "the name of a device").text();
-  trace.library = optional_text(yaml, "library");
-  if (const auto threads = yaml.maybe("threads"))
-    trace.threads = static_cast<int>(threads->integer(1, 100'000));
-  if (const auto arrays = yaml.maybe("update_arrays")) trace.update_arrays = arrays->number(1, 100);
-  trace.date = optional_text(yaml, "date");
-  trace.command = optional_text(yaml, "command");
-  trace.source = yaml.at("source", "how the times were obtained").text();
-  if (const auto flags = yaml.maybe("flags")) {
-    for (const YamlValue& flag : flags->list()) trace.flags.push_back(flag.text());
-  }
-  if (const auto notes = yaml.maybe("notes")) {
-    for (const YamlValue& note : notes->list()) trace.notes.push_back(note.text());
-  }
-}
-
 }  // namespace
 
+const Keys& pass_keys() {
+  return pass_fields().keys();
+}
+
+const Keys& host_keys() {
+  return host_fields().keys();
+}
+
+const Keys& layer_trace_keys() {
+  return layer_trace_fields().keys();
+}
+
+const Keys& trace_keys() {
+  return trace_fields().keys();
+}
+
 Trace read_trace(const YamlValue& value) {
-  const YamlMap yaml = read_map(value, trace_keys());
   Trace trace;
-  read_origin(yaml, trace);
-  trace.step_seconds = read_times(yaml, "step_seconds");
-  trace.step_cpu_seconds = read_times(yaml, "step_cpu_seconds");
-  trace.graph_step_seconds = read_times(yaml, "graph_step_seconds");
-  const YamlValue layers = yaml.at("layers", "a list of layers");
+  const YamlMap map = read_mapping(value, trace_fields(), trace);
+  const YamlValue layers = map.at("layers");
   std::size_t samples = 0;
-  for (const YamlValue& layer : layers.list()) {
-    trace.layers.push_back(read_layer_trace(layer));
-    check_counts(layer, trace.layers.back(), samples);
-  }
+  const std::vector<YamlValue> list = layers.list();
+  for (std::size_t i = 0; i < list.size(); ++i) check_counts(list[i], trace.layers[i], samples);
   if (samples == 0) layers.expected("at least one layer with a timed pass");
-  if (const auto ranks = yaml.maybe("ranks")) {
-    trace.ranks = static_cast<int>(ranks->integer(1, 100'000));
-    if (samples % static_cast<std::size_t>(trace.ranks) != 0)
-      ranks->expected(fmt::format("a divisor of the {} samples", samples));
-  }
+  if (samples % static_cast<std::size_t>(trace.ranks) != 0)
+    map.at("ranks").expected(fmt::format("a divisor of the {} samples", samples));
   return trace;
 }
 

@@ -224,128 +224,10 @@ Shape window_output(std::int64_t channels, const Shape& input, const Window& win
   return output;
 }
 
-namespace {
-
-constexpr auto kSizes = "1 to 1e9";
-constexpr auto kConvolutions = "convolution, locally_connected";
-constexpr auto kWindows = "convolution, locally_connected, max_pool, average_pool";
-
-Keys window_keys() {
-  return joined_keys(
-      {only_with(kConvolutions, {{"filters", "integer", kSizes, "required", "channels of the output"}}),
-       only_with("convolution", {{"groups", "integer", kSizes, "1",
-                                  "groups of channels and of filters; each group of filters reads one group "
-                                  "of channels (as many groups as channels: depthwise)"}}),
-       only_with(kWindows, {{"kernel", "integer or list of integers", "1 to 1e6", "required",
-                             "size of the window; one integer, or one for each spatial dimension"},
-                            {"stride", "integer or list of integers", "1 to 1e6", "1; of pools the kernel",
-                             "step of the window"},
-                            {"pad", "integer, list of integers, name or mapping", "same", "0",
-                             "padding on each side; `same`: the output has ceil(size / stride) positions",
-                             pad_keys}})});
-}
-
-Keys attention_keys() {
-  return joined_keys(
-      {only_with("attention, rotary_embedding, state_space",
-                 {{"heads", "integer", kSizes, "required", "heads of queries; of a state space, all heads"}}),
-       only_with("attention, rotary_embedding",
-                 {{"kv_heads", "integer", kSizes, "heads",
-                   "heads of keys and values, a divisor of `heads` (grouped queries)"}}),
-       only_with(
-           "attention",
-           {{"causal", "boolean", "", "false", "whether a token sees only those before it"},
-            {"dropout", "number", "0 to 0.999", "0", "share of the softmax that is dropped"},
-            {"window", "integer", kSizes, "all tokens",
-             "tokens of a window, a divisor of all tokens; each attends to those of its window"},
-            {"position_bias", "integer", "0 to 1e9", "none",
-             "rows of a trained table, {rows, heads}, whose values are added to the scores; 0: those of "
-             "another layer's table are added"}}),
-       only_with("state_space",
-                 {{"state", "integer", kSizes, "required", "states of a feature"},
-                  {"state_groups", "integer", kSizes, "1", "groups of heads that share inputs and outputs"},
-                  {"chunk", "integer", kSizes, "256", "tokens that products compute at once"},
-                  {"taps", "integer", "1 to 1e6", "4", "tokens that the convolution before the scan reads"}}),
-       only_with("experts",
-                 {{"experts", "integer", "1 to 1e6", "required", "experts, each of which is a SwiGLU block"},
-                  {"top", "integer", "1 to 1e6", "required", "experts that each token visits"}})});
-}
-
-Keys own_keys() {
-  return joined_keys(
-      {window_keys(),
-       only_with("dense", {{"units", "integer", kSizes, "required", "features of the output"}}),
-       only_with("convolution, locally_connected, dense, state_space",
-                 {{"bias", "boolean", "", "true", "whether the layer has a bias"}}),
-       only_with("dense", {{"weight_of", "text", "", "a weight of its own",
-                            "an earlier layer whose weight this layer uses (tied weights)"}}),
-       only_with("embedding", {{"rows", "integer", kSizes, "required", "rows of the table"},
-                               {"columns", "integer", kSizes, "required", "features of a row"}}),
-       only_with("lstm, gru, experts", {{"hidden", "integer", kSizes, "required", "hidden units"}}),
-       only_with("lstm, gru", {{"bidirectional", "boolean", "", "false",
-                                "whether the layer also runs from the last time step to the first"},
-                               {"output", "name", "sequence, last", "sequence",
-                                "whether the output has all time steps or only the last one"}}),
-       attention_keys(),
-       only_with("position_embedding",
-                 {{"rows", "integer", kSizes, "the number of tokens", "trained rows, one for each position"},
-                  {"trained", "boolean", "", "true", "whether the rows are trained (or fixed sines)"}}),
-       only_with("class_token", {{"unused", "integer", "0 to 1e9", "0",
-                                  "further tokens that the network holds and its loss does not train"}}),
-       only_with("layer_norm", {{"affine", "boolean", "", "true", "whether it has a scale and a shift"}}),
-       only_with("slice", {{"first", "integer", "0 to 1e9", "0", "first row that is taken"},
-                           {"count", "integer", kSizes, "required", "rows that are taken"}}),
-       only_with("up_sample", {{"factor", "integer or list of integers", "1 to 1e6", "required",
-                                "factor on each spatial dimension; nearest neighbour"}}),
-       only_with("reshape", {{"shape", "list of integers", kSizes, "required",
-                              "shape with as many elements as the input"}}),
-       only_with("leaky_relu", {{"slope", "number", ">= 0", "0.01", "slope for inputs below 0"}}),
-       only_with("elu", {{"alpha", "number", ">= 0", "1", "outputs are above -alpha"}}),
-       only_with("dropout", {{"rate", "number", "0 to 0.999", "required", "share that is dropped"}}),
-       only_with(
-           "measured",
-           {{"output", "list of integers", kSizes, "required", "shape of one sample's output"},
-            {"parameters", "list of integers", "1 to 1e15", "none", "elements of each trained array"}})});
-}
-
-}  // namespace
-
 const Keys& pad_keys() {
   static const Keys keys{
       {"before", "integer or list of integers", "0 to 1e6", "required", "padding before the first position"},
       {"after", "integer or list of integers", "0 to 1e6", "required", "padding after the last position"}};
-  return keys;
-}
-
-const Keys& network_layer_keys() {
-  static const std::string kinds = fmt::format("{}", fmt::join(layer_kind_words(), ", "));
-  static const Keys keys = joined_keys({{{"name", "text", "", "required", "unique name of the layer"},
-                                         {"kind", "name", kinds, "required", "what the layer does"},
-                                         {"inputs", "list of texts", "", "the layer above",
-                                          "earlier layers, or `input` for the network's input"}},
-                                        own_keys()});
-  return keys;
-}
-
-const Keys& repeat_keys() {
-  static const Keys keys{
-      {"repeat", "integer", "1 to 10,000", "required", "number of repetitions"},
-      {"name", "text", "", "required", "the layers of repetition I (from 0) are called `nameI_LAYER`"},
-      {"layers", "list of mappings", "", "required",
-       "layers of the block, which must not contain another block", network_layer_keys}};
-  return keys;
-}
-
-const Keys& transformer_stack_keys() {
-  static const Keys keys{
-      {"layers", "integer", "1 to 10,000", "required", "number of blocks"},
-      {"width", "integer", "1 to 1e6", "required", "features of a token, a multiple of `heads`"},
-      {"heads", "integer", "1 to 100,000", "required", "attention heads"},
-      {"sequence", "integer", "1 to 1e7", "required", "tokens of a sample"},
-      {"vocabulary", "integer", "1 to 1e8", "required", "outputs of the last layer"},
-      {"expansion", "integer", "1 to 1000", "4", "hidden units divided by `width`"},
-      {"causal", "boolean", "", "true", "causal attention"},
-      {"dropout", "number", "0 to 0.999", "0", "share that attention and both halves of a block drop"}};
   return keys;
 }
 
@@ -354,7 +236,7 @@ const Keys& model_keys() {
       {"name", "text", "", "required", "name of the network; traces refer to it"},
       {"source", "text", "", "required", "origin of the layers"},
       {"sample", "text", "", "sample", "what one sample is (\"image\", \"frame\"); only printed"},
-      {"input", "list of integers", kSizes, "required without `transformer_stack`",
+      {"input", "list of integers", "1 to 1e9", "required without `transformer_stack`",
        "shape of one sample, 1 to 4 sizes"},
       {"layers", "list of mappings", "", "required without `transformer_stack`",
        "layers in the order in which they run, and blocks that are repeated", layer_item_keys},

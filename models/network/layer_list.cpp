@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/expects.hpp"
+#include "core/fields.hpp"
 #include "models/network/layer.hpp"
 
 namespace stepcast {
@@ -71,23 +72,40 @@ void append_block(int index, const TransformerStack& stack, LayerChain& chain) {
 
 }  // namespace
 
+namespace {
+
+void check_stack(const YamlMap& map, TransformerStack& stack) {
+  if (stack.width % stack.heads != 0)
+    map.at("width").refuse(fmt::format("expected a multiple of {} heads, got {}", stack.heads, stack.width));
+}
+
+const Fields<TransformerStack>& stack_fields() {
+  using Stack = TransformerStack;
+  const Default count = required("an integer >= 1");
+  static const Fields<Stack> fields{
+      {field("layers", &Stack::layers, integer(1, 10'000), count, "number of blocks"),
+       field("width", &Stack::width, integer(1, 1'000'000), count,
+             "features of a token, a multiple of `heads`"),
+       field("heads", &Stack::heads, integer(1, 100'000), count, "attention heads"),
+       field("sequence", &Stack::sequence, integer(1, 10'000'000), count, "tokens of a sample"),
+       field("vocabulary", &Stack::vocabulary, integer(1, 100'000'000), count, "outputs of the last layer"),
+       field("expansion", &Stack::expansion, integer(1, 1000), "hidden units divided by `width`"),
+       field("causal", &Stack::causal, boolean(), "causal attention"),
+       field("dropout", &Stack::dropout, number(0, 0.999),
+             "share that attention and both halves of a block drop")},
+      check_stack};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& transformer_stack_keys() {
+  return stack_fields().keys();
+}
+
 TransformerStack read_transformer_stack(const YamlValue& value) {
-  const YamlMap yaml = read_map(value, transformer_stack_keys());
-  const auto count = [&](const char* key, std::int64_t high) {
-    return yaml.at(key, "an integer >= 1").integer(1, high);
-  };
   TransformerStack stack;
-  stack.layers = count("layers", 10'000);
-  stack.width = count("width", 1'000'000);
-  stack.heads = count("heads", 100'000);
-  stack.sequence = count("sequence", 10'000'000);
-  stack.vocabulary = count("vocabulary", 100'000'000);
-  if (yaml.has("expansion")) stack.expansion = count("expansion", 1000);
-  if (const auto causal = yaml.maybe("causal")) stack.causal = causal->boolean();
-  if (const auto dropout = yaml.maybe("dropout")) stack.dropout = dropout->number(0, 0.999);
-  if (stack.width % stack.heads != 0) {
-    yaml.at("width").refuse(fmt::format("expected a multiple of {} heads, got {}", stack.heads, stack.width));
-  }
+  read_mapping(value, stack_fields(), stack);
   return stack;
 }
 
@@ -252,15 +270,32 @@ void append_layer(const YamlValue& value, Scope& scope) {
   scope.values.push_back(value);
 }
 
+/// A block of layers that is repeated, as written.
+struct RepeatedBlock {
+  std::int64_t repeat = 1;
+  std::string name;
+};
+
+const Fields<RepeatedBlock>& repeat_fields() {
+  static const Fields<RepeatedBlock> fields{
+      field("repeat", &RepeatedBlock::repeat, integer(1, 10'000), required("a value"),
+            "number of repetitions"),
+      field("name", &RepeatedBlock::name, text(), required("the prefix of the layers' names"),
+            "the layers of repetition I (from 0) are called `nameI_LAYER`"),
+      field<RepeatedBlock>({"layers", "list of mappings", "", "required",
+                            "layers of the block, which must not contain another block",
+                            network_layer_keys})};
+  return fields;
+}
+
 void append_block(const YamlValue& value, Scope& scope) {
-  const YamlMap yaml = read_map(value, repeat_keys());
-  const std::int64_t times = yaml.at("repeat").integer(1, 10'000);
-  const std::string name = yaml.at("name", "the prefix of the layers' names").text();
+  RepeatedBlock block;
+  const YamlMap yaml = read_mapping(value, repeat_fields(), block);
   const YamlValue list = yaml.at("layers", "a list of layers");
   const std::vector<YamlValue> layers = list.list();
   if (layers.empty()) list.expected("at least one layer");
-  for (std::int64_t i = 0; i < times; ++i) {
-    scope.prefix = fmt::format("{}{}_", name, i);
+  for (std::int64_t i = 0; i < block.repeat; ++i) {
+    scope.prefix = fmt::format("{}{}_", block.name, i);
     const int first = static_cast<int>(scope.layers.size());
     scope.own = {{"previous", static_cast<int>(scope.layers.size()) - 1}};
     for (const YamlValue& layer : layers) append_layer(layer, scope);
@@ -288,6 +323,10 @@ void check_all_used(const Scope& scope) {
 }
 
 }  // namespace
+
+const Keys& repeat_keys() {
+  return repeat_fields().keys();
+}
 
 void check_size(const YamlValue& value, const Shape& shape) {
   double product = 1;

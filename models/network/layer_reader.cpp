@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/network/layer.hpp"
+#include "models/network/layer_fields.hpp"
 #include "models/network/layer_list.hpp"
 
 namespace stepcast {
@@ -77,25 +78,16 @@ namespace {
 
 constexpr std::int64_t kMost = 1'000'000'000;  // greatest number of units, filters, cells
 
-/// The mapping of a layer, which has the keys of its kind.
-YamlMap keys(const YamlValue& value, const Layer& layer) {
-  static const std::vector<Keys> by_kind = [] {
-    std::vector<Keys> all;
-    for (const std::string& word : layer_kind_words())
-      all.push_back(keys_of_kind(network_layer_keys(), word));
-    return all;
-  }();
-  return read_map(value, by_kind.at(static_cast<std::size_t>(layer.kind)));
-}
+/// The mapping of a layer, and its keys.
+struct LayerMapping {
+  LayerKeys keys;
+  YamlMap map;
+};
 
-bool flag(const YamlMap& yaml, std::string_view key, bool default_value) {
-  const auto value = yaml.maybe(key);
-  return value ? value->boolean() : default_value;
-}
-
-double coefficient(const YamlMap& yaml, std::string_view key, double default_value) {
-  const auto value = yaml.maybe(key);
-  return value ? value->number(0) : default_value;
+LayerMapping keys_of(const YamlValue& value, const Layer& layer) {
+  LayerKeys keys;
+  YamlMap map = read_layer_keys(value, layer.kind, keys);
+  return {keys, std::move(map)};
 }
 
 void require_rank(const YamlValue& value, const Layer& layer, std::size_t low, std::size_t high) {
@@ -105,60 +97,51 @@ void require_rank(const YamlValue& value, const Layer& layer, std::size_t low, s
 }
 
 void read_convolution(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const auto [keys, map] = keys_of(value, layer);
   require_rank(value, layer, 2, 4);
-  layer.window = read_window(yaml, layer.input, DefaultStride::one);
-  const std::int64_t filters = yaml.at("filters", "an integer >= 1").integer(1, kMost);
-  const bool bias = flag(yaml, "bias", true);
-  if (const auto groups = yaml.maybe("groups")) {
-    layer.groups = groups->integer(1, kMost);
-    if (layer.input.front() % layer.groups != 0 || filters % layer.groups != 0)
-      groups->refuse(fmt::format("expected a number that divides {} channels and {} filters, got {}",
-                                 layer.input.front(), filters, layer.groups));
+  layer.window = read_window(map, layer.input, DefaultStride::one);
+  if (map.has("groups")) {
+    layer.groups = keys.groups;
+    if (layer.input.front() % layer.groups != 0 || keys.filters % layer.groups != 0)
+      map.at("groups").refuse(fmt::format("expected a number that divides {} channels and {} filters, got {}",
+                                          layer.input.front(), keys.filters, layer.groups));
   }
-  if (layer.kind == LayerKind::convolution) complete_convolution(filters, bias, layer);
-  if (layer.kind == LayerKind::locally_connected) complete_locally_connected(filters, bias, layer);
+  if (layer.kind == LayerKind::convolution) complete_convolution(keys.filters, keys.bias, layer);
+  if (layer.kind == LayerKind::locally_connected) complete_locally_connected(keys.filters, keys.bias, layer);
 }
 
 void read_pool(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const auto [keys, map] = keys_of(value, layer);
   require_rank(value, layer, 2, 4);
-  layer.window = read_window(yaml, layer.input, DefaultStride::kernel);
+  layer.window = read_window(map, layer.input, DefaultStride::kernel);
   layer.output = window_output(layer.input.front(), layer.input, layer.window);
 }
 
 void read_dense(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const LayerKeys keys = keys_of(value, layer).keys;
   require_rank(value, layer, 1, 2);
-  complete_dense(yaml.at("units", "an integer >= 1").integer(1, kMost), flag(yaml, "bias", true), layer);
+  complete_dense(keys.units, keys.bias, layer);
 }
 
 void read_embedding(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const LayerKeys keys = keys_of(value, layer).keys;
   require_rank(value, layer, 1, 1);
-  const std::int64_t rows = yaml.at("rows", "an integer >= 1").integer(1, kMost);
-  const std::int64_t columns = yaml.at("columns", "an integer >= 1").integer(1, kMost);
-  layer.output = {layer.input.front(), columns};
-  layer.parameters = {{"weight", {rows, columns}}};
+  layer.output = {layer.input.front(), keys.columns};
+  layer.parameters = {{"weight", {keys.rows, keys.columns}}};
 }
 
 void read_recurrent(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const LayerKeys keys = keys_of(value, layer).keys;
   require_rank(value, layer, 2, 2);
-  layer.hidden = yaml.at("hidden", "an integer >= 1").integer(1, kMost);
-  layer.bidirectional = flag(yaml, "bidirectional", false);
-  const auto output = yaml.maybe("output");
-  complete_recurrent(!output || output->one_of({"sequence", "last"}) == 0, layer);
+  layer.hidden = keys.hidden;
+  layer.bidirectional = keys.bidirectional;
+  complete_recurrent(!keys.last_step_only, layer);
 }
 
-std::int64_t count(const YamlMap& yaml, std::string_view key, std::int64_t most = kMost) {
-  return yaml.at(key, "an integer >= 1").integer(1, most);
-}
-
-/// Reads `heads` and `kv_heads` of layers whose input is queries, keys and values side by side.
-void read_heads(const YamlMap& yaml, Layer& layer) {
+/// Takes `heads` and reads `kv_heads` of layers whose input is queries, keys and values side by side.
+void read_heads(const YamlMap& yaml, const LayerKeys& keys, Layer& layer) {
   require_rank(yaml.value(), layer, 2, 2);
-  layer.heads = count(yaml, "heads");
+  layer.heads = keys.heads;
   if (const auto few = yaml.maybe("kv_heads")) {
     const std::int64_t kv_heads = few->integer(1, layer.heads);
     if (layer.heads % kv_heads != 0)
@@ -188,80 +171,74 @@ void read_attention_window(const YamlValue& value, Layer& layer) {
 }
 
 void read_attention(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
-  read_heads(yaml, layer);
-  layer.causal = flag(yaml, "causal", false);
-  if (const auto rate = yaml.maybe("dropout")) layer.coefficient = rate->number(0, 0.999);
-  if (const auto rows = yaml.maybe("position_bias")) layer.position_bias = rows->integer(0, kMost);
-  if (const auto window = yaml.maybe("window")) read_attention_window(*window, layer);
+  const auto [keys, map] = keys_of(value, layer);
+  read_heads(map, keys, layer);
+  layer.causal = keys.causal;
+  layer.coefficient = keys.dropout;
+  if (keys.position_bias) layer.position_bias = *keys.position_bias;
+  if (const auto window = map.maybe("window")) read_attention_window(*window, layer);
   complete_attention(layer);
 }
 
 void read_state_space(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const auto [keys, map] = keys_of(value, layer);
   require_rank(value, layer, 2, 2);
-  const auto count_or = [&](std::string_view key, std::int64_t most, std::int64_t default_value) {
-    const auto number = yaml.maybe(key);
-    return number ? number->integer(1, most) : default_value;
-  };
-  layer.heads = count(yaml, "heads", kLargestSize);
-  layer.hidden = count(yaml, "state", kLargestSize);
-  layer.groups = count_or("state_groups", layer.heads, 1);
-  layer.keys = std::min(count_or("chunk", kMost, 256), layer.input.front());
-  layer.window.kernel = {count_or("taps", kLargestSize, 4)};
+  layer.heads = map.at("heads").integer(1, kLargestSize);
+  layer.hidden = keys.state;
+  const auto groups = map.maybe("state_groups");
+  layer.groups = groups ? groups->integer(1, layer.heads) : 1;
+  layer.keys = std::min(keys.chunk, layer.input.front());
+  layer.window.kernel = {keys.taps};
   const std::int64_t twice = layer.input.back() - 2 * layer.groups * layer.hidden - layer.heads;
   if (twice <= 0 || twice % (2 * layer.heads) != 0 || layer.heads % layer.groups != 0)
     value.refuse(
         fmt::format("state_space takes 2 x inner + 2 x {} groups x {} states + {} heads features, inner a "
                     "multiple of the heads and these of the groups, got {}",
                     layer.groups, layer.hidden, layer.heads, layer.input.back()));
-  complete_state_space(flag(yaml, "bias", true), layer);
+  complete_state_space(keys.bias, layer);
 }
 
 void read_slice(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
-  const auto start = yaml.maybe("first");
-  const std::int64_t first = start ? start->integer(0, kMost) : 0;
+  const auto [keys, map] = keys_of(value, layer);
   const std::int64_t rows = layer.input.front();
-  if (first >= rows) start->refuse(fmt::format("expected a row of {}, got {}", rows, first));
+  if (keys.first >= rows)
+    map.at("first").refuse(fmt::format("expected a row of {}, got {}", rows, keys.first));
   layer.output = layer.input;
-  layer.output.front() = yaml.at("count", "an integer >= 1").integer(1, rows - first);
+  layer.output.front() = map.at("count", "an integer >= 1").integer(1, rows - keys.first);
 }
 
 void read_rotary_embedding(const YamlValue& value, Layer& layer) {
-  read_heads(keys(value, layer), layer);
+  const auto [keys, map] = keys_of(value, layer);
+  read_heads(map, keys, layer);
   layer.output = layer.input;
 }
 
 void read_experts(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const auto [keys, map] = keys_of(value, layer);
   require_rank(value, layer, 2, 2);
-  layer.experts = count(yaml, "experts", 1'000'000);
-  layer.top = yaml.at("top", "an integer >= 1").integer(1, layer.experts);
-  layer.hidden = count(yaml, "hidden");
+  layer.experts = keys.experts;
+  layer.top = map.at("top", "an integer >= 1").integer(1, layer.experts);
+  layer.hidden = keys.hidden;
   complete_experts(layer);
 }
 
 void read_position_embedding(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const auto [keys, map] = keys_of(value, layer);
   require_rank(value, layer, 2, 2);
   std::int64_t rows = layer.input.front();
-  if (const auto more = yaml.maybe("rows")) rows = more->integer(rows, kMost);
-  complete_position_embedding(rows, layer, flag(yaml, "trained", true));
+  if (const auto more = map.maybe("rows")) rows = more->integer(rows, kMost);
+  complete_position_embedding(rows, layer, keys.trained);
 }
 
 void read_token(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const LayerKeys keys = keys_of(value, layer).keys;
   require_rank(value, layer, 2, 2);
-  if (layer.kind == LayerKind::class_token) {
-    const auto unused = yaml.maybe("unused");
-    return complete_class_token(unused ? unused->integer(0, kMost) : 0, layer);
-  }
+  if (layer.kind == LayerKind::class_token) return complete_class_token(keys.unused, layer);
   layer.output = {layer.input.back()};
 }
 
 void read_swiglu(const YamlValue& value, Layer& layer) {
-  keys(value, layer);
+  keys_of(value, layer);
   require_rank(value, layer, 1, 2);
   if (layer.input.back() % 2 != 0)
     value.refuse(fmt::format("swiglu takes an even number of features, got {}", layer.input.back()));
@@ -270,7 +247,7 @@ void read_swiglu(const YamlValue& value, Layer& layer) {
 }
 
 void read_up_sample(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const YamlMap yaml = keys_of(value, layer).map;
   require_rank(value, layer, 2, 4);
   layer.window.kernel = per_dimension(yaml.at("factor", "an integer >= 1"), layer.input.size() - 1, 1);
   layer.output = layer.input;
@@ -278,7 +255,7 @@ void read_up_sample(const YamlValue& value, Layer& layer) {
 }
 
 void read_reshape(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const YamlMap yaml = keys_of(value, layer).map;
   const YamlValue shape = yaml.at("shape", "a list of integers");
   for (const YamlValue& size : shape.list()) layer.output.push_back(size.integer(1, 1'000'000'000));
   double product = 1;  // a double cannot overflow
@@ -290,29 +267,24 @@ void read_reshape(const YamlValue& value, Layer& layer) {
 }
 
 void read_activation(const YamlValue& value, Layer& layer) {
+  const LayerKeys keys = keys_of(value, layer).keys;
   layer.output = layer.input;
-  if (layer.kind == LayerKind::leaky_relu) {
-    layer.coefficient = coefficient(keys(value, layer), "slope", 0.01);
-  } else if (layer.kind == LayerKind::elu) {
-    layer.coefficient = coefficient(keys(value, layer), "alpha", 1);
-  } else if (layer.kind == LayerKind::dropout) {
-    layer.coefficient = keys(value, layer).at("rate", "a number from 0 to 0.999").number(0, 0.999);
-  } else {
-    keys(value, layer);
-  }
+  if (layer.kind == LayerKind::leaky_relu) layer.coefficient = keys.slope;
+  if (layer.kind == LayerKind::elu) layer.coefficient = keys.alpha;
+  if (layer.kind == LayerKind::dropout) layer.coefficient = keys.rate;
 }
 
 void read_norm(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const LayerKeys keys = keys_of(value, layer).keys;
   if (layer.kind == LayerKind::batch_norm) complete_batch_norm(layer);
-  if (layer.kind == LayerKind::layer_norm) complete_layer_norm(layer, flag(yaml, "affine", true));
+  if (layer.kind == LayerKind::layer_norm) complete_layer_norm(layer, keys.affine);
   if (layer.kind == LayerKind::scale) complete_scale(layer);
   if (layer.kind == LayerKind::rms_norm) complete_rms_norm(layer);
 }
 
 /// The trained arrays are only counted: each is one dimension.
 void read_measured(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, layer);
+  const YamlMap yaml = keys_of(value, layer).map;
   const YamlValue output = yaml.at("output", "the shape of one sample's output, such as [64, 56, 56]");
   for (const YamlValue& size : output.list()) layer.output.push_back(size.integer(1, kMost));
   if (layer.output.empty()) output.expected("a shape of at least one integer");
@@ -324,7 +296,7 @@ void read_measured(const YamlValue& value, Layer& layer) {
 }
 
 void read_loss(const YamlValue& value, Layer& layer) {
-  keys(value, layer);
+  keys_of(value, layer);
   layer.output = {1};
 }
 
@@ -374,7 +346,7 @@ void read_layer(const YamlValue& value, Layer& layer) {
     case LayerKind::swiglu:
       return read_swiglu(value, layer);
     case LayerKind::concatenate:
-      keys(value, layer);  // read_model sets the output, because it knows all inputs
+      keys_of(value, layer);  // read_model sets the output, because it knows all inputs
       return;
     default:
       return read_activation(value, layer);

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "models/layer_times/compression_times.hpp"
-#include "models/work/model_flops.hpp"
 #include "platforms/topology.hpp"
+#include "scenarios/experiment/read_run.hpp"
 #include "scenarios/experiment/read_setting.hpp"
 #include "scenarios/experiment/software_stack.hpp"
 #include "scenarios/experiment/usual_kernels.hpp"
@@ -19,53 +18,11 @@
 namespace stepcast {
 namespace {
 
-/// Reads `noise.stragglers:`, the factor of each slow worker or node.
-std::map<std::uint32_t, double> read_stragglers(const YamlValue& value, bool per_node) {
-  std::map<std::uint32_t, double> stragglers;
-  const std::string unit = per_node ? "node" : "worker";
-  for (const YamlValue& item : value.list()) {
-    const YamlMap map = read_map(item, stragglers_keys());
-    if (const auto other = map.maybe(per_node ? "worker" : "node"))
-      other->refuse(per_node ? "not valid with per: node; give node" : "only valid with per: node");
-    const YamlValue number = map.at(unit, "the number of a slow " + unit + ", counted from 0");
-    const auto one = static_cast<std::uint32_t>(number.integer(0, (1 << 20) - 1));
-    const double factor = map.at("factor", "by how much it is slower, a number >= 1").number(1, 1000);
-    if (!stragglers.emplace(one, factor).second)
-      number.refuse(fmt::format("{} {} is listed twice; give one factor", unit, one));
-  }
-  return stragglers;
-}
-
 /// Of GPUs of one model: the speeds of a cluster's GPUs differ by 8 % (mean of five clusters and of several
 /// applications), and a normal law's box plot is 5.4 standard deviations wide from whisker to whisker.
 /// Source: P. Sinha et al., Not All GPUs Are Created Equal (SC22), arXiv:2208.11035, abstract; that the 8 %
 /// are the whiskers of a normal law is assumed.
 constexpr double kUsualDeviceSpread = 0.015;
-
-/// Reads `noise:`. @throws InputError
-Noise read_noise(const YamlValue& value) {
-  const YamlMap map = read_map(value, noise_keys());
-  Noise noise;
-  if (const auto jitter = map.maybe("jitter"))
-    noise.jitter = static_cast<Noise::Jitter>(jitter->one_of(jitter_names()));
-  const bool drawn = noise.jitter == Noise::Jitter::lognormal || noise.jitter == Noise::Jitter::layers;
-  if (drawn) map.at("sigma", "the spread of the jitter, a number from 0 to 10");
-  if (const auto sigma = map.maybe("sigma")) {
-    noise.sigma = sigma->number(0, 10);
-    if (!map.has("jitter")) sigma->refuse("only valid with jitter: lognormal or layers");
-  }
-  if (const auto per = map.maybe("per")) noise.per_node = per->one_of({"worker", "node"}) == 1;
-  if (const auto share = map.maybe("straggler_share")) noise.straggler_share = share->number(0, 1);
-  if (noise.straggler_share > 0) map.at("straggler_factor", "by how much they are slower, a number >= 1");
-  if (const auto factor = map.maybe("straggler_factor")) {
-    noise.straggler_factor = factor->number(1, 1000);
-    if (!map.has("straggler_share")) factor->refuse("only valid with straggler_share");
-  }
-  if (const auto slow = map.maybe("stragglers")) noise.stragglers = read_stragglers(*slow, noise.per_node);
-  if (const auto spread = map.maybe("start_spread")) noise.start_spread = spread->seconds().value;
-  if (const auto spread = map.maybe("device_spread")) noise.device_spread = spread->number(0, 1);
-  return noise;
-}
 
 auto depth(const Assignment& one) {
   return std::count(one.path.begin(), one.path.end(), '.');
@@ -105,32 +62,31 @@ void read_platform_and_device(const YamlValue& value, Library& library, Experime
   experiment.platform.device_memory = experiment.device.memory;
 }
 
-constexpr double kLeastFactor = 1e-3, kMostFactor = 1e3;  ///< of a factor
+void apply(const SimulationOptions& simulation, Experiment& experiment) {
+  experiment.steps = simulation.steps;
+  experiment.seed = simulation.seed;
+  experiment.fidelity = simulation.fidelity;
+  experiment.fold = simulation.fold;
+  experiment.link_sharing = simulation.sharing;
+}
 
-/// Reads `factors:`, which the default ranges of inputs set, and applies them to the platform and the device.
-void read_factors(const YamlValue& value, Experiment& experiment) {
-  const YamlMap map = read_map(value, factors_keys());
-  const auto factor = [&map](const char* key) {
-    const auto given = map.maybe(key);
-    return given ? given->number(kLeastFactor, kMostFactor) : 1;
-  };
+/// Applies `factors:` to the platform and the device.
+void apply(const Factors& factors, Experiment& experiment) {
   Platform& platform = experiment.platform;
   NodeShape& node = platform.node;
-  const double inside = factor("inside_server_bandwidth");
+  const double inside = factors.inside_server_bandwidth;
   for (Link* link : {&node.device, &node.pcie_switch, &node.inter_socket, &node.memory, &node.peer})
     link->bandwidth = inside * link->bandwidth;
   node.staging = inside * node.staging;
   BytesPerSecond& nic = platform.network.nic.bandwidth;
-  nic = factor("between_servers_bandwidth") * nic;
-  const double overhead = factor("message_overhead");
+  nic = factors.between_servers_bandwidth * nic;
   for (auto* costs :
        {&platform.message_costs, &platform.local_message_costs, &platform.local_program_costs}) {
-    for (MessageCost& cost : *costs) cost.overhead = overhead * cost.overhead;
+    for (MessageCost& cost : *costs) cost.overhead = factors.message_overhead * cost.overhead;
   }
   Device& device = experiment.device;
-  const double start = factor("kernel_start");
-  device.launch_overhead = start * device.launch_overhead;
-  if (device.kernels) device.kernels->gap = start * device.kernels->gap;
+  device.launch_overhead = factors.kernel_start * device.launch_overhead;
+  if (device.kernels) device.kernels->gap = factors.kernel_start * device.kernels->gap;
 }
 
 /// Makes no NIC faster than what `count` times the rate at `key` moves, if the document has it.
@@ -141,25 +97,16 @@ void limit_network(const YamlNode& document, const char* key, int count, Platfor
   nic = std::min(nic, static_cast<double>(count) * YamlValue(*rate, key).bytes_per_second());
 }
 
-void multiply_slowdown(const YamlValue& factors, Plan& plan) {
-  if (const auto factor = factors.any_map().maybe("compute_slowdown"))
-    plan.compute_slowdown *= factor->number(1, 100);
-}
-
 /// Multiplies layer times by `factors.layer_times`, and the host's by `factors.host_work`.
-void scale_times(YamlNode& document) {
-  if (const YamlNode* layers = find_path(document, "factors.layer_times")) {
-    YamlValue(*layers, "factors.layer_times").number(kLeastFactor, kMostFactor);
+void scale_times(const Factors& factors, YamlNode& document) {
+  if (const YamlNode* layers = find_path(document, "factors.layer_times"))
     assign(document, {"strategy.compute_factor", YamlNode(*layers)});
-  }
-  const YamlNode* factor = find_path(document, "factors.host_work");
-  if (factor == nullptr) return;
-  const double times = YamlValue(*factor, "factors.host_work").number(kLeastFactor, kMostFactor);
+  if (find_path(document, "factors.host_work") == nullptr) return;
   for (const char* key : {"strategy.host_work", "strategy.host_operation"}) {
     const YamlNode* time = find_path(document, key);
     if (time == nullptr) continue;
     YamlNode scaled = *time;
-    scaled.text = fmt::format("{:.17g} s", times * YamlValue(*time, key).seconds().value);
+    scaled.text = fmt::format("{:.17g} s", factors.host_work * YamlValue(*time, key).seconds().value);
     assign(document, {key, scaled});
   }
 }
@@ -176,58 +123,11 @@ int read_workers(const YamlMap& map, const Platform& platform, const Overrides& 
   return workers;
 }
 
-void read_data(const YamlValue& value, const Platform& platform, Setting& setting) {
-  const YamlMap map = read_map(value, data_keys());
-  if (platform.storage.kind == Storage::Kind::none)
-    value.refuse("needs a platform with storage; platform " + platform.name + " has none");
-  setting.sample_size = map.at("sample_size", "bytes of one sample as stored").bytes(1);
-  if (const auto ahead = map.maybe("prefetch")) setting.prefetch = static_cast<int>(ahead->integer(0, 1000));
-  if (const auto factor = map.maybe("compute_slowdown")) setting.load_slowdown = factor->number(1, 100);
-  setting.load_slowdown = setting.measured.load_slowdown.value_or(setting.load_slowdown);
-  if (setting.prefetch == 0) setting.load_slowdown = 1;  // no compute runs beside a load that is waited for
-}
-
-/// Accepts `true` and `false` too, because programs that write YAML turn `off` into `false`.
-Folding read_folding(const YamlValue& value) {
-  static const std::vector<std::string> words{"automatic", "on", "off", "true", "false"};
-  constexpr std::array kMeanings{Folding::automatic, Folding::always, Folding::never, Folding::always,
-                                Folding::never};
-  return kMeanings.at(value.one_of(words));
-}
-
-void read_simulation(const YamlValue& value, Experiment& experiment) {
-  const YamlMap map = read_map(value, simulation_keys());
-  if (const auto seed = map.maybe("seed")) experiment.seed = static_cast<std::uint64_t>(seed->integer(0));
-  if (const auto fidelity = map.maybe("fidelity"))
-    experiment.fidelity = static_cast<Fidelity>(fidelity->one_of(fidelity_names()));
-  if (const auto sharing = map.maybe("sharing"))
-    experiment.link_sharing = static_cast<LinkSharing>(sharing->one_of(link_sharing_names()));
-  if (const auto fold = map.maybe("fold")) experiment.fold = read_folding(*fold);
-  if (const auto steps = map.maybe("steps")) experiment.steps = static_cast<int>(steps->integer(1, 100'000));
-}
-
-void read_epoch(const YamlValue& value, Experiment& experiment) {
-  const YamlMap keys = read_map(value, epoch_keys());
-  const auto tokens = keys.maybe("tokens");
-  if (tokens && keys.has("samples")) tokens->refuse("only valid without the key samples");
-  if (tokens) {
-    const std::int64_t of_sample = tokens_of_sample(experiment.model);
-    if (of_sample == 0) tokens->refuse("only valid for a language model; give samples");
-    experiment.epoch_samples = tokens->number(1) / static_cast<double>(of_sample);
-    experiment.epochs = 1;
-  } else {
-    experiment.epoch_samples = static_cast<double>(keys.at("samples", "an integer >= 1").integer(1));
-  }
-  if (const auto epochs = keys.maybe("epochs")) experiment.epochs = epochs->number(1e-6);
-}
-
 std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment,
                                 const Overrides& overrides) {
   PlacementRule rule = PlacementRule::packed;
-  if (const auto named = map.maybe("placement"))
-    rule = static_cast<PlacementRule>(named->one_of(placement_names()));
-  return place_workers(experiment.platform, read_workers(map, experiment.platform, overrides), rule,
-                       experiment.seed);
+  if (const auto named = map.maybe("placement")) rule = placement_words().read(*named);
+  return place_workers(experiment.platform, read_workers(map, experiment.platform, overrides), rule, experiment.seed);
 }
 
 /// Messages that choose their routes are simulated one by one, by the solver that knows the load of the
@@ -326,7 +226,9 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   for (Assignment& value : file_values(overrides)) values.push_back(std::move(value));
   apply(document, std::move(values), library);
   std::vector<std::string> of_stack = apply_software_stack(document, library);
-  scale_times(document);
+  const YamlNode* named = find_path(document, "factors");
+  const Factors factors = named == nullptr ? Factors{} : read_factors(YamlValue(*named, "factors"));
+  scale_times(factors, document);
   const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;
   const YamlValue model = map.at("model", "a name in models/");
@@ -340,19 +242,23 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
     experiment.device = read_kernels(*kernels, map.at("trace", "derived"), experiment.device);
   if (const YamlNode* time = find_path(document, "strategy.host_operation"))
     experiment.device.host_operation = YamlValue(*time, "strategy.host_operation").seconds();
-  if (const auto factors = map.maybe("factors")) read_factors(*factors, experiment);
+  apply(factors, experiment);
   limit_network(document, "strategy.network_rate", 1, experiment.platform);
   const auto noise = map.maybe("noise");
   if (noise) experiment.noise = read_noise(*noise);
   if (!noise && !experiment.device.is_processor()) experiment.noise.device_spread = kUsualDeviceSpread;
   experiment.noise.jitter = overrides.jitter.value_or(experiment.noise.jitter);
-  if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
+  if (const auto simulation = map.maybe("simulation")) apply(read_simulation(*simulation), experiment);
   experiment.seed += overrides.more_seed;
   experiment.steps = overrides.steps.value_or(experiment.steps);
-  if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
+  if (const auto epoch = map.maybe("epoch")) {
+    const DataSetSize size = read_epoch(*epoch, experiment.model);
+    experiment.epoch_samples = size.samples;
+    experiment.epochs = size.epochs;
+  }
   experiment.plan = read_plan(map, experiment, library, overrides);
   limit_network(document, "strategy.connection_rate", nodes_in_use(experiment) - 1, experiment.platform);
-  if (const auto factors = map.maybe("factors")) multiply_slowdown(*factors, experiment.plan);
+  experiment.plan.compute_slowdown *= factors.compute_slowdown;
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
   if (experiment.learning) apply_training(overrides, *experiment.learning);
   note_ineffective_options(map, experiment);

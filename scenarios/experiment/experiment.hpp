@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "core/words.hpp"
 #include "core/yaml.hpp"
 #include "platforms/platform.hpp"
 #include "platforms/topology.hpp"
 #include "scenarios/experiment/overrides.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/read_campaign.hpp"
+#include "scenarios/reader/read_faults.hpp"
 #include "scenarios/reader/read_learning.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/plan/run_conditions.hpp"
@@ -20,7 +22,7 @@ namespace stepcast {
 /// The rule that assigns workers to devices. packed: node after node; spread: one worker per node in turn;
 /// random: random devices.
 enum class PlacementRule { packed, spread, random };
-const std::vector<std::string>& placement_names();  ///< in the order of PlacementRule
+const Words<PlacementRule>& placement_words();
 
 /// The device of each worker. The workers of a node have consecutive ranks.
 std::vector<int> place_workers(const Platform& platform, int workers, PlacementRule rule, std::uint64_t seed);

@@ -95,7 +95,7 @@ void note_ineffective_options(const YamlMap& map, Experiment& experiment) {
     note_ineffective(strategy, {"host_operation"}, "on a processor", plan.ineffective_keys);
   note_network_rates(strategy, experiment);
   const auto compression = strategy.maybe("compression");
-  if (!compression || compression->one_of(compression_names()) == 0)
+  if (!compression || compression_words().read(*compression) == Compression::none)
     note_ineffective(map, {"compression_times"}, "without strategy.compression", plan.ineffective_keys);
   if (const auto kernels = map.maybe("kernels")) note_kernels(kernels->any_map(), experiment);
   if (const auto memory = map.maybe("memory"))

@@ -7,9 +7,11 @@
 
 namespace stepcast {
 
-const std::vector<std::string>& placement_names() {
-  static const std::vector<std::string> names{"packed", "spread", "random"};
-  return names;
+const Words<PlacementRule>& placement_words() {
+  static const Words<PlacementRule> words{{"packed", PlacementRule::packed},
+                                          {"spread", PlacementRule::spread},
+                                          {"random", PlacementRule::random}};
+  return words;
 }
 
 std::vector<int> place_workers(const Platform& platform, int workers, PlacementRule rule,

@@ -6,25 +6,27 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/fields.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "models/layer_times/derived_trace.hpp"
 #include "platforms/topology.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
-#include "scenarios/reader/read_campaign.hpp"
+#include "scenarios/reader/read_faults.hpp"
 
 namespace stepcast {
 namespace {
 
-PassCounts read_counts(const YamlMap& map) {
-  PassCounts counts;
-  const auto read = [&](const char* key, double& into) {
-    if (const auto value = map.maybe(key)) into = value->number(0, 1e6);
-  };
-  read("forward", counts.forward);
-  read("backward_data", counts.backward_data);
-  read("backward_weights", counts.backward_weights);
-  read("update", counts.update);
-  return counts;
+const Fields<PassCounts>& pass_fields() {
+  const Form<double> count = number(0, 1e6);
+  constexpr auto kMeaning = "how often a step runs this pass; it need not be whole";
+  static const Fields<PassCounts> fields{
+      field<PassCounts>({"layers", "text", "", "required",
+                         "name of a layer, with `*` for any text; a name that no layer matches is an error"}),
+      field("forward", &PassCounts::forward, count, kMeaning),
+      field("backward_data", &PassCounts::backward_data, count, kMeaning),
+      field("backward_weights", &PassCounts::backward_weights, count, kMeaning),
+      field("update", &PassCounts::update, count, kMeaning)};
+  return fields;
 }
 
 void multiply(PassSamples& pass, double count) {
@@ -34,15 +36,20 @@ void multiply(PassSamples& pass, double count) {
 
 }  // namespace
 
+const Keys& passes_keys() {
+  return pass_fields().keys();
+}
+
 std::vector<PassCounts> read_passes(const YamlValue& value, const Model& model) {
   std::vector<PassCounts> counts(model.layers.size());
   for (const YamlValue& row : value.list()) {
-    const YamlMap map = read_map(row, passes_keys());
+    PassCounts passes;
+    const YamlMap map = read_mapping(row, pass_fields(), passes);
     const YamlValue layers = map.at("layers", "names of layers, such as \"conv*\"");
     bool any = false;
     for (std::size_t i = 0; i < counts.size(); ++i) {
       if (fnmatch(layers.text().c_str(), model.layers[i].name.c_str(), 0) != 0) continue;
-      counts[i] = read_counts(map);
+      counts[i] = passes;
       any = true;
     }
     if (!any) layers.expected("names of layers of " + model.name);
@@ -151,39 +158,100 @@ MemoryOptions::OptimizerState optimizer_of(const KernelChoice& kernels) {
                                           : MemoryOptions::OptimizerState::momentum;
 }
 
-/// Keys that only some frameworks have. @throws InputError if another framework is named
-void read_framework_keys(const YamlMap& keys, MemoryOptions& memory) {
+/// `memory:` as written.
+struct MemoryKeys {
+  MemoryOptions::Framework framework = MemoryOptions::Framework::pytorch;
+  std::optional<MemoryOptions::OptimizerState> optimizer;
+  std::optional<bool> in_place;
+  bool free_error_signals = false;
+  std::optional<MemoryOptions::Attention> attention;
+  std::optional<KernelChoice::Gelu> gelu;
+  bool keep_logits = true, fp32_logits = false, softmax_input = false, gradient_as_bucket_view = false;
+  std::optional<Bytes> workspace;
+};
+
+/// Refuses keys that only some frameworks have.
+void check_memory(const YamlMap& map, MemoryKeys& keys) {
   using Framework = MemoryOptions::Framework;
-  const bool lbann = memory.framework == Framework::lbann;
-  if (const auto yes = keys.maybe("free_error_signals")) {
-    if (!lbann) yes->refuse("only valid with framework: lbann; the others always free error signals");
-    if (yes->boolean()) memory.error_signals = MemoryOptions::ErrorSignals::freed;
-  }
-  if (const auto kernel = keys.maybe("attention")) {
-    if (lbann) kernel->refuse("not valid with framework: lbann, which holds the scores");
-    memory.attention = static_cast<MemoryOptions::Attention>(kernel->one_of({"eager", "flash"}));
-  }
-  if (const auto kernel = keys.maybe("gelu")) {
-    if (lbann) kernel->refuse("not valid with framework: lbann, which holds every output");
-    memory.gelu = static_cast<KernelChoice::Gelu>(kernel->one_of(gelu_names()));
-  }
-  if (const auto view = keys.maybe("gradient_as_bucket_view")) {
-    if (memory.framework != Framework::pytorch) view->refuse("only valid with framework: pytorch");
-    memory.bucket_copies = !view->boolean();
-  }
-  const std::pair<const char*, bool MemoryOptions::*> flags[] = {
-      {"keep_logits", &MemoryOptions::keep_logits},
-      {"fp32_logits", &MemoryOptions::fp32_logits},
-      {"softmax_input", &MemoryOptions::softmax_input}};
-  for (const auto& [key, member] : flags) {
-    const auto yes = keys.maybe(key);
-    if (!yes) continue;
-    if (memory.framework != Framework::pytorch) yes->refuse("only valid with framework: pytorch");
-    memory.*member = yes->boolean();
-  }
+  const auto refuse = [&map](std::initializer_list<const char*> names, const char* why) {
+    for (const char* name : names)
+      if (const auto given = map.maybe(name)) given->refuse(why);
+  };
+  const bool lbann = keys.framework == Framework::lbann;
+  if (!lbann)
+    refuse({"free_error_signals"}, "only valid with framework: lbann; the others always free error signals");
+  if (lbann) refuse({"attention"}, "not valid with framework: lbann, which holds the scores");
+  if (lbann) refuse({"gelu"}, "not valid with framework: lbann, which holds every output");
+  if (keys.framework != Framework::pytorch)
+    refuse({"gradient_as_bucket_view", "keep_logits", "fp32_logits", "softmax_input"},
+           "only valid with framework: pytorch");
+}
+
+const Fields<MemoryKeys>& memory_fields() {
+  using State = MemoryOptions::OptimizerState;
+  static const Fields<MemoryKeys> fields{
+      {field("framework", &MemoryKeys::framework,
+             choice<MemoryOptions::Framework>({{"pytorch", MemoryOptions::Framework::pytorch},
+                                               {"tensorflow", MemoryOptions::Framework::tensorflow},
+                                               {"lbann", MemoryOptions::Framework::lbann}}),
+             "framework whose rule counts activations and error signals"),
+       field("optimizer", &MemoryKeys::optimizer,
+             choice<State>({{"sgd", State::sgd},
+                            {"momentum", State::momentum},
+                            {"adagrad", State::adagrad},
+                            {"rmsprop", State::rmsprop},
+                            {"adam", State::adam},
+                            {"adamw", State::adamw}}),
+             otherwise("that of `kernels`"), "optimizer whose state is counted; it has no effect on time"),
+       field("in_place", &MemoryKeys::in_place, boolean(), otherwise("`true`; `lbann`: `false`"),
+             "whether activations overwrite their inputs where this is possible"),
+       field("free_error_signals", &MemoryKeys::free_error_signals, boolean(),
+             "whether error signals are freed after use; only `lbann`, because the other frameworks always "
+             "free them"),
+       field("attention", &MemoryKeys::attention,
+             choice<MemoryOptions::Attention>(
+                 {{"eager", MemoryOptions::Attention::eager}, {"flash", MemoryOptions::Attention::flash}}),
+             otherwise("that of `kernels`"),
+             "whether memory holds the scores of attention (`eager`) or not (`flash`); not valid with "
+             "`lbann`"),
+       field("gelu", &MemoryKeys::gelu, choice(gelu_words()), otherwise("that of `kernels`"),
+             "whether memory holds what each operator of a GELU saves that is written out; not valid with "
+             "`lbann`"),
+       field("keep_logits", &MemoryKeys::keep_logits, boolean(),
+             "whether the program holds the input of softmax with cross entropy to the end of the step; only "
+             "`pytorch`"),
+       field("fp32_logits", &MemoryKeys::fp32_logits, boolean(),
+             "whether the program casts that input to fp32 in mixed precision; only `pytorch`"),
+       field("softmax_input", &MemoryKeys::softmax_input, boolean(),
+             "whether softmax saves its input as well, as PyTorch before 1.11 does; only `pytorch`"),
+       field("gradient_as_bucket_view", &MemoryKeys::gradient_as_bucket_view, boolean(),
+             "whether the buckets of `synchronous` share the gradients' memory; only `pytorch`"),
+       field("workspace", &MemoryKeys::workspace, bytes(), otherwise("by rule; `lbann`: `0 B`"),
+             "workspace of the kernel library")},
+      check_memory};
+  return fields;
+}
+
+/// What a scenario without `memory` counts, by PyTorch's rule.
+MemoryOptions usual_memory(const KernelChoice& kernels) {
+  MemoryOptions memory;
+  memory.optimizer = optimizer_of(kernels);
+  if (kernels.attention == KernelChoice::Attention::flash) memory.attention = MemoryOptions::Attention::flash;
+  memory.gelu = kernels.gelu;
+  memory.elementwise = kernels.elementwise;
+  memory.fused_cross_entropy = kernels.cross_entropy == KernelChoice::CrossEntropy::fused;
+  memory.framework = MemoryOptions::Framework::pytorch;
+  memory.bucket_copies = true;
+  memory.activations = MemoryOptions::Activations::in_place;
+  memory.error_signals = MemoryOptions::ErrorSignals::freed;
+  return memory;
 }
 
 }  // namespace
+
+const Keys& memory_keys() {
+  return memory_fields().keys();
+}
 
 Device read_kernels(const YamlValue& value, const YamlValue& trace, const Device& device) {
   const KernelChoice choice = read_kernel_choice(value);
@@ -197,48 +265,57 @@ Device read_kernels(const YamlValue& value, const YamlValue& trace, const Device
 }
 
 MemoryOptions read_memory(const std::optional<YamlValue>& value, const KernelChoice& kernels) {
-  using Framework = MemoryOptions::Framework;
-  MemoryOptions memory;
-  memory.optimizer = optimizer_of(kernels);
-  if (kernels.attention == KernelChoice::Attention::flash) memory.attention = MemoryOptions::Attention::flash;
-  memory.gelu = kernels.gelu;
-  memory.elementwise = kernels.elementwise;
-  memory.fused_cross_entropy = kernels.cross_entropy == KernelChoice::CrossEntropy::fused;
-  memory.framework = Framework::pytorch;
-  memory.bucket_copies = true;
-  memory.activations = MemoryOptions::Activations::in_place;
-  memory.error_signals = MemoryOptions::ErrorSignals::freed;
+  MemoryOptions memory = usual_memory(kernels);
   if (!value) return memory;
-  const YamlMap keys = read_map(*value, memory_keys());
-  if (const auto named = keys.maybe("framework")) {
-    memory.framework = static_cast<Framework>(named->one_of({"pytorch", "tensorflow", "lbann"}));
-  }
-  if (memory.framework != Framework::pytorch) memory.bucket_copies = false;
-  if (memory.framework == Framework::lbann) {
-    memory.attention = MemoryOptions::Attention::eager;
-    memory.activations = MemoryOptions::Activations::out_of_place;
-    memory.error_signals = MemoryOptions::ErrorSignals::kept;
-  }
-  if (const auto named = keys.maybe("optimizer")) {
-    memory.optimizer = static_cast<MemoryOptions::OptimizerState>(
-        named->one_of({"sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw"}));
-  }
-  if (const auto yes = keys.maybe("in_place")) {
-    memory.activations =
-        yes->boolean() ? MemoryOptions::Activations::in_place : MemoryOptions::Activations::out_of_place;
-  }
-  read_framework_keys(keys, memory);
-  if (const auto space = keys.maybe("workspace")) memory.workspace = space->bytes();
+  MemoryKeys keys;
+  read_mapping(*value, memory_fields(), keys);
+  const bool lbann = keys.framework == MemoryOptions::Framework::lbann;
+  memory.framework = keys.framework;
+  memory.bucket_copies = keys.framework == MemoryOptions::Framework::pytorch && !keys.gradient_as_bucket_view;
+  memory.activations = keys.in_place.value_or(!lbann) ? MemoryOptions::Activations::in_place
+                                                      : MemoryOptions::Activations::out_of_place;
+  if (lbann && !keys.free_error_signals) memory.error_signals = MemoryOptions::ErrorSignals::kept;
+  if (lbann) memory.attention = MemoryOptions::Attention::eager;
+  memory.attention = keys.attention.value_or(memory.attention);
+  memory.optimizer = keys.optimizer.value_or(memory.optimizer);
+  memory.gelu = keys.gelu.value_or(memory.gelu);
+  memory.keep_logits = keys.keep_logits;
+  memory.fp32_logits = keys.fp32_logits;
+  memory.softmax_input = keys.softmax_input;
+  memory.workspace = keys.workspace;
   return memory;
+}
+
+namespace {
+
+/// An entry of `background:` without its links.
+struct Background {
+  double share = 0;
+};
+
+const Fields<Background>& background_fields() {
+  static const Fields<Background> fields{
+      field<Background>({"links", "text", "", "required",
+                         "name of a link, with `*` for any text, `?` for any letter and `[...]` for one of "
+                         "several letters"}),
+      field("share", &Background::share, number(0, 0.99), required("a number from 0 to 0.99"),
+            "share of the bandwidth that other jobs use")};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& background_keys() {
+  return background_fields().keys();
 }
 
 void read_background(const YamlValue& value, const Platform& platform, LinkBandwidths& bandwidths) {
   const Topology topology(platform);
   for (const YamlValue& item : value.list()) {
-    const YamlMap map = read_map(item, background_keys());
+    Background other;
+    const YamlMap map = read_mapping(item, background_fields(), other);
     const YamlValue names = map.at("links", "link names, such as \"leaf 0 *\"");
-    const double share = map.at("share", "a number from 0 to 0.99").number(0, 0.99);
-    for (const int link : read_link_names(names, topology)) bandwidths.multiply(link, 1 - share);
+    for (const int link : read_link_names(names, topology)) bandwidths.multiply(link, 1 - other.share);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "core/fields.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/registry.hpp"
@@ -11,15 +12,36 @@ namespace {
 
 constexpr std::string_view kStrategy = "strategy.";
 
-StackValue read_stack_value(const YamlValue& value) {
-  const YamlMap map = read_map(value, stack_value_keys());
-  StackValue one;
-  const std::string key = map.at("key", "a key of strategy").text();
-  one.path = key.find('.') == std::string::npos ? std::string(kStrategy) + key : key;
-  one.value = map.at("value", "the stack's value").node();
-  one.source = map.at("source", "where the value is from").text();
-  if (const auto yes = map.maybe("without_nccl")) one.without_nccl = yes->boolean();
-  return one;
+const Fields<StackValue>& stack_value_fields() {
+  static const Fields<StackValue> fields{
+      field<StackValue>(
+          {"key", "text", "", "required",
+           "key of `strategy`, or a path such as `model.transformer_stack.dropout`"},
+          [](const YamlValue& value, StackValue& one) {
+            const std::string key = value.text();
+            one.path = key.find('.') == std::string::npos ? std::string(kStrategy) + key : key;
+          },
+          "a key of strategy"),
+      field<StackValue>(
+          {"value", "value", "", "required", "its value in this stack"},
+          [](const YamlValue& value, StackValue& one) { one.value = value.node(); }, "the stack's value"),
+      field("source", &StackValue::source, text(), required("where the value is from"),
+            "where the value is from"),
+      field("without_nccl", &StackValue::without_nccl, boolean(),
+            "the value holds only if the platform does not name NCCL, which makes its own choice")};
+  return fields;
+}
+
+const Fields<SoftwareStack>& stack_fields() {
+  static const Fields<SoftwareStack> fields{
+      field("name", &SoftwareStack::name, text(), required("a name"), "name of the software stack"),
+      field("what", &SoftwareStack::what, text(), required("how the stack exchanges gradients"),
+            "how the stack exchanges gradients"),
+      field<SoftwareStack>({"kind", "name", "", "none", "strategy that takes the place of `synchronous`"},
+                           [](const YamlValue& value, SoftwareStack& stack) { stack.kind = value.node(); }),
+      field("values", &SoftwareStack::values, list_of<stack_value_fields>(), required("a list of values"),
+            "values of keys of a scenario")};
+  return fields;
 }
 
 /// A value of the document's platform, whether it stands in the document or in a file; null: not given.
@@ -52,14 +74,17 @@ bool takes(const YamlNode& document, const Strategy& strategy, const std::string
 
 }  // namespace
 
+const Keys& stack_value_keys() {
+  return stack_value_fields().keys();
+}
+
+const Keys& stack_keys() {
+  return stack_fields().keys();
+}
+
 SoftwareStack read_software_stack(const YamlValue& value) {
-  const YamlMap map = read_map(value, stack_keys());
   SoftwareStack stack;
-  stack.name = map.at("name", "a name").text();
-  stack.what = map.at("what", "how the stack exchanges gradients").text();
-  if (const auto kind = map.maybe("kind")) stack.kind = kind->node();
-  for (const YamlValue& one : map.at("values", "a list of values").list())
-    stack.values.push_back(read_stack_value(one));
+  read_mapping(value, stack_fields(), stack);
   return stack;
 }
 

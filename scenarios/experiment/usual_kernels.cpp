@@ -18,9 +18,8 @@ bool is_transformer(const Model& model) {
 
 /// The device with a precision; none if it does not have it.
 std::optional<Device> device_in(const Device& device, const std::string& precision) {
-  const auto found = std::ranges::find(precision_names(), precision);
   KernelChoice choice;
-  choice.precision = static_cast<KernelChoice::Precision>(found - precision_names().begin());
+  choice.precision = *precision_words().find(precision);
   try {
     return with_kernels(device, choice);
   } catch (const InputError&) {

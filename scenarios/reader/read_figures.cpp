@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/fields.hpp"
 #include "core/text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 
@@ -50,11 +51,7 @@ Measure in_unit_of(const Measure& other, const Measure& value, const YamlValue& 
                           text_of(value), text_of(other)));
 }
 
-Assumption read_range(const YamlMap& map) {
-  Assumption range;
-  range.key = map.at("key", "the key of an uncertain input").text();
-  range.place = map.at("key").node().place;
-  const YamlValue ends = map.at("range", "[low, high]");
+void read_range(const YamlValue& ends, Assumption& range) {
   if (!ends.is(YamlNode::Kind::sequence) || ends.list().size() != 2)
     ends.expected("two values, [low, high], such as [0 s, 5 ms]");
   const auto list = ends.list();
@@ -67,17 +64,9 @@ Assumption read_range(const YamlMap& map) {
   range.low = low.number;
   range.high = high.number;
   range.unit = low.unit;
-  return range;
 }
 
-Assumption read_choices(const YamlMap& map) {
-  for (const char* other : {"range", "law"}) {
-    if (const auto given = map.maybe(other)) given->refuse("not valid with choices");
-  }
-  Assumption assumption;
-  assumption.key = map.at("key", "the key of an uncertain input").text();
-  assumption.place = map.at("key").node().place;
-  const YamlValue choices = map.at("choices");
+void read_choices(const YamlValue& choices, Assumption& assumption) {
   for (const YamlValue& one : choices.list()) {
     if (!one.is(YamlNode::Kind::scalar)) one.expected("a value, such as true or ring");
     assumption.choices.push_back(one.node());
@@ -85,7 +74,51 @@ Assumption read_choices(const YamlMap& map) {
   if (assumption.choices.size() < 2 || assumption.choices.size() > kMostEntries)
     choices.expected("two or more values");
   assumption.high = static_cast<double>(assumption.choices.size());
-  return assumption;
+}
+
+Field<Assumption> key_field(std::string_view meaning) {
+  const auto read = [](const YamlValue& value, Assumption& range) {
+    range.key = value.text();
+    range.place = value.node().place;
+  };
+  return field<Assumption>({"key", "text", "", "required", meaning}, read, "the key of an uncertain input");
+}
+
+void check_assumption(const YamlMap& map, Assumption& one) {
+  if (one.choices.empty()) {
+    map.at("range", "[low, high]");
+  } else {
+    for (const char* other : {"range", "law"})
+      if (const auto given = map.maybe(other)) given->refuse("not valid with choices");
+  }
+  if (one.logarithmic && one.low <= 0)
+    map.at("range").refuse(fmt::format("expected values > 0 for log-uniform, got {}{} and {}{}", one.low,
+                                       one.unit, one.high, one.unit));
+}
+
+const Fields<Assumption>& assumption_fields() {
+  static const Fields<Assumption> fields{
+      {key_field("path of the input"),
+       field<Assumption>({"range", "list", "", "required without `choices`",
+                          "`[low, high]`, the lower first, of one kind: `[0 s, 5 ms]`; above 0 for "
+                          "`log-uniform`"},
+                         read_range),
+       field<Assumption>({"choices", "list of values", "", "none",
+                          "in place of `range`: equally likely values, such as `[true, false]`"},
+                         read_choices),
+       field("law", &Assumption::logarithmic, choice<bool>({{"uniform", false}, {"log-uniform", true}}),
+             "distribution of the draws"),
+       field("why", &Assumption::why, text(), required("the reason for this range"), "reason for the range")},
+      check_assumption};
+  return fields;
+}
+
+const Fields<Assumption>& bracket_fields() {
+  static const Fields<Assumption> fields{
+      key_field("path of the input that is fitted"),
+      field<Assumption>({"range", "list", "", "required", "`[low, high]` of the fit"}, read_range,
+                        "[low, high]")};
+  return fields;
 }
 
 /// The unit of a column, by a word in its name.
@@ -119,6 +152,75 @@ double figure_of(const YamlValue& value, const std::string& column, bool ratio) 
   value.refuse(fmt::format("expected a number, or one with a unit of {}, got \"{}\"{}",
                            unit->dimension == Dimension::time ? "time" : "bytes", printable(text),
                            quantity_advice(text, unit->dimension)));
+}
+
+constexpr auto kColumn =
+    "a column of `results.csv` that is computed from one point alone, so not `speedup` or `efficiency`";
+
+/// `value`, whose unit depends on `column`: the reader reads it after the other keys.
+template <class T>
+Field<T> figure_field(std::string_view otherwise, std::string_view meaning) {
+  return field<T>({"value", "value", "", otherwise, meaning});
+}
+
+const Fields<CalibrationTarget>& calibration_fields() {
+  using Target = CalibrationTarget;
+  static const Fields<Target> fields{
+      part(&Target::range, bracket_fields()),
+      field("point", &Target::point, point_values(), required("the values of one point"),
+            "the point that the figure belongs to; it need not be a point of the sweep"),
+      field("over", &Target::over, point_values(),
+            "a second point: `value` is then the ratio of both points, for example a published speed-up"),
+      field("column", &Target::column, text(), required("a column of results.csv"), kColumn),
+      figure_field<Target>("required",
+                           "the figure, a number with or without unit; a plain number is in the column's "
+                           "unit"),
+      field("source", &Target::source, text(), required("where the figure is from"), "origin of the figure")};
+  return fields;
+}
+
+const Fields<Measurement>& measurement_fields() {
+  static const Fields<Measurement> fields{
+      field("point", &Measurement::point, point_values(), required("the values of one point"),
+            "the point that was measured; it is added to the sweep if that has no such point"),
+      field("column", &Measurement::column, text(), required("a column of results.csv"), kColumn),
+      figure_field<Measurement>("required",
+                                "the measurement, a number with or without unit; a plain number is in the "
+                                "column's unit"),
+      field("spread", &Measurement::spread, number(0, 1), otherwise("0.005"),
+            "standard deviation of the value, relative to it"),
+      field("source", &Measurement::source, text(), "origin of the measurement")};
+  return fields;
+}
+
+const Fields<Published>& published_fields() {
+  static const Fields<Published> fields{
+      field("point", &Published::point, point_values(), required("the values of one point"),
+            "the first point of the sweep that has all of these values"),
+      field("over", &Published::over, point_values(), otherwise("none; required for `trend`"),
+            "a second point: the figure is the ratio of both"),
+      field("column", &Published::column, text(), required("a column of results.csv"),
+            "a column of `results.csv` with numbers"),
+      field("kind", &Published::kind, one_of({"predicted", "fitted", "bound", "trend"}),
+            required("predicted, fitted, bound or trend"), "how the figure is compared"),
+      field<Published>({"relation", "name", "at_most, at_least, less_than, more_than",
+                        "required for `bound` and `trend`",
+                        "a bound is `at_most` or `at_least`; a trend is `less_than` or `more_than` the point "
+                        "`over`"}),
+      figure_field<Published>("required, except for `trend`",
+                              "a number in the column's own unit (`172` of `sweep_minutes`) or with a unit "
+                              "(`172 min`); a ratio has no unit"),
+      field("tolerance", &Published::tolerance, number(0, 10),
+            "allowed deviation of a bound or a fitted figure, and of a predicted figure without interval"),
+      field("source", &Published::source, text(), required("where the figure is from"),
+            "origin of the figure"),
+      field("counted", &Published::counted, boolean(),
+            "`false`: another entry states the same figure in another column, so that this one is not "
+            "counted"),
+      field("tuned", &Published::tuned, text(),
+            "what was changed after the first result had been seen; without this key, the forecast is "
+            "blind")};
+  return fields;
 }
 
 }  // namespace
@@ -158,73 +260,74 @@ std::vector<Assignment> read_point(const YamlValue& value, Null null) {
   return values;
 }
 
+Form<std::vector<Assignment>> point_values() {
+  return {"mapping of values", "", [](const YamlValue& value) { return read_point(value); },
+          [](const auto&) { return "none"; }};
+}
+
+const Keys& assumed_keys() {
+  return assumption_fields().keys();
+}
+
+const Keys& calibrate_keys() {
+  return calibration_fields().keys();
+}
+
+const Keys& measured_keys() {
+  return measurement_fields().keys();
+}
+
+const Keys& published_keys() {
+  return published_fields().keys();
+}
+
 Assumption read_assumption(const YamlValue& value) {
-  const YamlMap map = read_map(value, assumed_keys());
-  Assumption assumption = map.has("choices") ? read_choices(map) : read_range(map);
-  if (const auto law = map.maybe("law")) {
-    assumption.logarithmic = law->one_of({"uniform", "log-uniform"}) == 1;
-    if (assumption.logarithmic && assumption.low <= 0)
-      map.at("range").refuse(fmt::format("expected values > 0 for log-uniform, got {}{} and {}{}",
-                                         assumption.low, assumption.unit, assumption.high, assumption.unit));
-  }
-  assumption.why = map.at("why", "the reason for this range").text();
+  Assumption assumption;
+  read_mapping(value, assumption_fields(), assumption);
   return assumption;
 }
 
 CalibrationTarget read_calibration_target(const YamlValue& value) {
-  const YamlMap map = read_map(value, calibrate_keys());
   CalibrationTarget target;
-  target.range = read_range(map);
-  target.point = read_point(map.at("point", "the values of one point"));
-  if (const auto over = map.maybe("over")) target.over = read_point(*over);
-  target.column = map.at("column", "a column of results.csv").text();
+  const YamlMap map = read_mapping(value, calibration_fields(), target);
   target.value = figure_of(map.at("value", "the figure to fit"), target.column, !target.over.empty());
-  target.source = map.at("source", "where the figure is from").text();
   return target;
 }
 
 Measurement read_measurement(const YamlValue& value) {
-  const YamlMap map = read_map(value, measured_keys());
   Measurement measured;
-  measured.point = read_point(map.at("point", "the values of one point"));
-  measured.column = map.at("column", "a column of results.csv").text();
+  const YamlMap map = read_mapping(value, measurement_fields(), measured);
   const YamlValue figure = map.at("value", "the measurement");
   measured.value = figure_of(figure, measured.column, false);
   if (measured.value <= 0) figure.expected("a value above 0");
-  if (const auto spread = map.maybe("spread")) measured.spread = spread->number(0, 1);
-  if (const auto source = map.maybe("source")) measured.source = source->text();
   return measured;
 }
 
+namespace {
+
+/// The relation of a bound or a trend, each of which has words of its own.
+std::string read_relation(const YamlMap& map, const std::string& kind) {
+  if (kind == "bound") return one_of({"at_most", "at_least"}).read(map.at("relation", "at_most or at_least"));
+  if (kind == "trend")
+    return one_of({"less_than", "more_than"})
+        .read(map.at("relation", "less_than or more_than, of the point `over`"));
+  if (const auto relation = map.maybe("relation")) relation->refuse("only valid with kind: bound or trend");
+  return "";
+}
+
+}  // namespace
+
 Published read_published(const YamlValue& value) {
-  const YamlMap map = read_map(value, published_keys());
   Published published;
-  published.point = read_point(map.at("point", "the values of one point"));
-  if (const auto over = map.maybe("over")) published.over = read_point(*over);
-  published.column = map.at("column", "a column of results.csv").text();
-  const std::vector<std::string> kinds{"predicted", "fitted", "bound", "trend"};
-  published.kind = kinds[map.at("kind", "predicted, fitted, bound or trend").one_of(kinds)];
-  const bool related = published.kind == "bound" || published.kind == "trend";
-  if (const auto relation = map.maybe("relation"); relation && !related)
-    relation->refuse("only valid with kind: bound or trend");
-  if (published.kind == "bound") {
-    const std::vector<std::string> relations{"at_most", "at_least"};
-    published.relation = relations[map.at("relation", "at_most or at_least").one_of(relations)];
-  }
+  const YamlMap map = read_mapping(value, published_fields(), published);
+  published.relation = read_relation(map, published.kind);
   if (published.kind == "trend") {
-    const std::vector<std::string> relations{"less_than", "more_than"};
-    published.relation =
-        relations[map.at("relation", "less_than or more_than, of the point `over`").one_of(relations)];
-    if (published.over.empty()) map.at("over", "the point that it is compared with");
+    map.at("over", "the point that it is compared with");
     if (const auto figure = map.maybe("value")) figure->refuse("a trend has no value, only a relation");
   } else {
     published.value =
         figure_of(map.at("value", "the published figure"), published.column, !published.over.empty());
   }
-  if (const auto tolerance = map.maybe("tolerance")) published.tolerance = tolerance->number(0, 10);
-  published.source = map.at("source", "where the figure is from").text();
-  if (const auto counted = map.maybe("counted")) published.counted = counted->boolean();
-  if (const auto tuned = map.maybe("tuned")) published.tuned = tuned->text();
   return published;
 }
 

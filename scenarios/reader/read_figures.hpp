@@ -8,6 +8,9 @@
 
 namespace stepcast {
 
+template <class V>
+struct Form;  // core/fields.hpp
+
 /// An uncertain input: a value of the range, distributed by the law.
 struct Assumption {
   std::string key;
@@ -74,5 +77,8 @@ enum class Null { refused, removes_key };
 
 /// Reads values by key: those of a point, or of `set:`, where null removes a key.
 std::vector<Assignment> read_point(const YamlValue& value, Null null = Null::refused);
+
+/// The form of a point's values by key.
+Form<std::vector<Assignment>> point_values();
 
 }  // namespace stepcast

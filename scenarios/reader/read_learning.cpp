@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/fields.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/read_figures.hpp"
 
@@ -10,49 +11,95 @@ namespace {
 
 constexpr std::int64_t kMost = 1'000'000'000;
 
-const std::vector<std::string> kOptimizers{"sgd", "momentum", "adagrad", "rmsprop", "adam"};
+/// The optimizers by their words: `sgd` is Optimizer::Kind::sgd without momentum.
+enum class UpdateName { sgd, momentum, adagrad, rmsprop, adam };
 
-Optimizer read_optimizer(const YamlMap& map) {
-  using Kind = Optimizer::Kind;
-  const auto named = map.maybe("optimizer");
-  const std::size_t number = named ? named->one_of(kOptimizers) : 1;
-  Optimizer optimizer;
-  optimizer.kind = number < 2 ? Kind::sgd : static_cast<Kind>(number - 1);
-  if (number == 0) optimizer.momentum = 0;
-  if (optimizer.kind == Kind::rmsprop) optimizer.decay = 0.9;
-  if (const auto momentum = map.maybe("momentum")) {
-    if (number != 1 && number != 4) momentum->refuse("only valid with optimizer: momentum and adam");
-    optimizer.momentum = momentum->number(0, 0.999999);
-  }
-  if (const auto decay = map.maybe("decay")) {
-    if (number != 3 && number != 4) decay->refuse("only valid with optimizer: rmsprop and adam");
-    optimizer.decay = decay->number(0, 0.999999999);
-  }
-  if (const auto epsilon = map.maybe("epsilon")) {
-    if (number < 2) epsilon->refuse("only valid with optimizer: adagrad, rmsprop and adam");
-    optimizer.epsilon = epsilon->number(1e-30, 1);
-  }
-  return optimizer;
+const Words<UpdateName>& update_names_of_learning() {
+  static const Words<UpdateName> words{{"sgd", UpdateName::sgd},
+                                       {"momentum", UpdateName::momentum},
+                                       {"adagrad", UpdateName::adagrad},
+                                       {"rmsprop", UpdateName::rmsprop},
+                                       {"adam", UpdateName::adam}};
+  return words;
 }
 
-LearningRate read_rate(const YamlMap& map) {
-  LearningRate rate;
-  rate.base = map.at("learning_rate", "a number > 0").number(1e-12, 1e6);
-  if (const auto linear = map.maybe("linear_scaling")) rate.linear = linear->boolean();
-  if (const auto steps = map.maybe("warm_up")) {
-    if (!rate.linear) steps->refuse("only valid with linear_scaling: true");
-    rate.warm_up = steps->integer(0, kMost);
+void read_update(const YamlValue& value, LearningOptions& options) {
+  using Kind = Optimizer::Kind;
+  Optimizer& optimizer = options.optimizer;
+  switch (update_names_of_learning().read(value)) {
+    case UpdateName::sgd:
+      optimizer.momentum = 0;
+      break;
+    case UpdateName::momentum:
+      break;
+    case UpdateName::adagrad:
+      optimizer.kind = Kind::adagrad;
+      break;
+    case UpdateName::rmsprop:
+      optimizer.kind = Kind::rmsprop;
+      optimizer.decay = 0.9;
+      break;
+    case UpdateName::adam:
+      optimizer.kind = Kind::adam;
+      break;
   }
-  if (const auto schedule = map.maybe("schedule")) {
-    for (const YamlValue& change : schedule->list()) {
-      const YamlMap entry = read_map(change, learning_schedule_keys());
-      rate.schedule.push_back({entry.at("after", "a number of steps").integer(1, kMost),
-                               entry.at("factor", "a number > 0").number(1e-12, 1e6)});
-    }
-    if (rate.schedule.size() > kMostEntries)
-      schedule->refuse(fmt::format("more than {} changes", kMostEntries));
-  }
-  return rate;
+}
+
+const Fields<Optimizer>& optimizer_fields() {
+  static const Fields<Optimizer> fields{
+      field("momentum", &Optimizer::momentum, number(0, 0.999999),
+            "with `momentum`: the momentum; with `adam`: the decay of the first moment"),
+      field("decay", &Optimizer::decay, number(0, 0.999999999), otherwise("`rmsprop` 0.9, `adam` 0.999"),
+            "with `rmsprop` and `adam`: decay of the mean of squares"),
+      field("epsilon", &Optimizer::epsilon, number(1e-30, 1),
+            "with `adagrad`, `rmsprop` and `adam`: added to the square root")};
+  return fields;
+}
+
+/// Refuses keys that the named optimizer does not have.
+void check_optimizer(const YamlMap& map) {
+  const auto named = map.maybe("optimizer");
+  const UpdateName name = named ? update_names_of_learning().read(*named) : UpdateName::momentum;
+  const bool adam = name == UpdateName::adam;
+  if (map.has("momentum") && name != UpdateName::momentum && !adam)
+    map.at("momentum").refuse("only valid with optimizer: momentum and adam");
+  if (map.has("decay") && name != UpdateName::rmsprop && !adam)
+    map.at("decay").refuse("only valid with optimizer: rmsprop and adam");
+  if (map.has("epsilon") && (name == UpdateName::sgd || name == UpdateName::momentum))
+    map.at("epsilon").refuse("only valid with optimizer: adagrad, rmsprop and adam");
+}
+
+const Fields<RateChange>& schedule_fields() {
+  static const Fields<RateChange> fields{
+      field("after", &RateChange::after, integer(1, kMost), required("a number of steps"),
+            "steps after which the rate changes"),
+      field("factor", &RateChange::factor, number(1e-12, 1e6), required("a number > 0"),
+            "what the rate is multiplied by")};
+  return fields;
+}
+
+const Fields<LearningRate>& base_rate_fields() {
+  static const Fields<LearningRate> fields{field("learning_rate", &LearningRate::base, number(1e-12, 1e6),
+                                                 required("a number > 0"),
+                                                 "learning rate for the mini-batch of one worker")};
+  return fields;
+}
+
+const Fields<LearningRate>& rate_fields() {
+  static const Fields<LearningRate> fields{
+      field("linear_scaling", &LearningRate::linear, boolean(),
+            "the mean of N gradients is applied with N times the learning rate (P. Goyal et al., "
+            "arXiv:1706.02677)"),
+      field("warm_up", &LearningRate::warm_up, integer(0, kMost),
+            "with `linear_scaling`: steps in which the rate grows linearly to N times `learning_rate`"),
+      field("schedule", &LearningRate::schedule, list_of<schedule_fields>(), "changes of the learning rate")};
+  return fields;
+}
+
+void check_rate(const YamlMap& map, const LearningRate& rate) {
+  if (map.has("warm_up") && !rate.linear) map.at("warm_up").refuse("only valid with linear_scaling: true");
+  if (rate.schedule.size() > kMostEntries)
+    map.at("schedule").refuse(fmt::format("more than {} changes", kMostEntries));
 }
 
 std::vector<std::string> read_files(const YamlMap& map, const char* key, bool single) {
@@ -67,55 +114,147 @@ std::vector<std::string> read_files(const YamlMap& map, const char* key, bool si
   return files;
 }
 
-DataOptions read_generated(const YamlValue& value, DataOptions options) {
-  const YamlMap map =
-      read_map(value, learning_data_keys(), data_kind_names()[static_cast<std::size_t>(options.kind)]);
-  if (const auto samples = map.maybe("samples")) options.samples = samples->integer(1, kMost);
-  if (const auto samples = map.maybe("test_samples")) options.test_samples = samples->integer(1, kMost);
-  if (const auto noise = map.maybe("noise")) options.noise = noise->number(0, 1000);
-  if (const auto seed = map.maybe("seed")) options.seed = static_cast<std::uint64_t>(seed->integer(0));
-  return options;
+constexpr auto kGenerated = "images, mesh, sequences, showers";
+constexpr auto kFiles = "idx, cifar10, raw";
+
+const Fields<DataOptions>& data_option_fields() {
+  static const Fields<DataOptions> fields{
+      field("kind", &DataOptions::kind, choice(data_kind_words()), required("what to learn from"),
+            "the generated task, or the format of the files"),
+      only_with(kGenerated, {field("samples", &DataOptions::samples, integer(1, kMost), "training samples")}),
+      only_with(kFiles, {field<DataOptions>({"train", "text or list of texts", "", "required",
+                                             "files with samples to train on; one file for `idx`"}),
+                         field<DataOptions>({"test", "text or list of texts", "", "required",
+                                             "files with held-out samples; one file for `idx`"})}),
+      field("test_samples", &DataOptions::test_samples, integer(1, kMost),
+            "held-out samples; from files, the first samples of `test`"),
+      only_with(kGenerated, {field("noise", &DataOptions::noise, number(0, 1000),
+                                   "standard deviation of the noise; the signal is of order 1"),
+                             field("seed", &DataOptions::seed, integer(0), "seed of the samples")}),
+      only_with(
+          "idx",
+          {field<DataOptions>({"train_labels", "path", "", "required", "labels of the samples to train on"}),
+           field<DataOptions>({"test_labels", "path", "", "required", "labels of the held-out samples"})})};
+  return fields;
 }
 
-DataOptions read_data_files(const YamlValue& value, DataOptions options) {
+void read_learning_data(const YamlValue& value, LearningOptions& learning) {
+  DataOptions& options = learning.data;
+  const DataOptions::Kind kind = data_kind_words().read(value.any_map().at("kind", "what to learn from"));
+  const YamlMap map = read_mapping(value, data_option_fields(), options, data_kind_words().of(kind));
+  if (is_generated(options.kind)) return;
   const bool idx = options.kind == DataOptions::Kind::idx;
-  const YamlMap map =
-      read_map(value, learning_data_keys(), data_kind_names()[static_cast<std::size_t>(options.kind)]);
   options.train = read_files(map, "train", idx);
   options.test = read_files(map, "test", idx);
   if (idx) options.train_labels = read_files(map, "train_labels", true);
   if (idx) options.test_labels = read_files(map, "test_labels", true);
-  if (const auto samples = map.maybe("test_samples")) options.test_samples = samples->integer(1, kMost);
-  return options;
 }
 
-DataOptions read_learning_data(const YamlValue& value) {
-  DataOptions options;
-  options.kind = static_cast<DataOptions::Kind>(
-      value.any_map().at("kind", "what to learn from").one_of(data_kind_names()));
-  return is_generated(options.kind) ? read_generated(value, options) : read_data_files(value, options);
-}
-
-LearningTrend read_trend(const YamlValue& value) {
-  const YamlMap map = read_map(value, learning_trend_keys());
-  LearningTrend trend;
-  trend.point = read_point(map.at("point", "the values of one point"));
-  trend.over = read_point(map.at("over", "the point that it is compared with"));
-  trend.quantity =
-      learning_quantities()[map.at("quantity", "what is compared").one_of(learning_quantities())];
-  trend.relation =
-      static_cast<LearningTrend::Relation>(map.at("relation", "less_than, more_than, equal or at_most")
-                                               .one_of({"less_than", "more_than", "equal", "at_most"}));
+void check_trend(const YamlMap& map, LearningTrend& trend) {
   const bool near = trend.relation >= LearningTrend::Relation::equal;
-  if (near)
-    trend.within = map.at("within", "largest difference, a share of the quantity").number(0, 1);
-  else if (const auto within = map.maybe("within"))
-    within->refuse("only valid with relation: equal or at_most");
-  trend.source = map.at("source", "where the claim is from").text();
-  return trend;
+  if (near) map.at("within", "largest difference, a share of the quantity");
+  if (map.has("within") && !near) map.at("within").refuse("only valid with relation: equal or at_most");
+}
+
+const Fields<LearningTrend>& trend_fields() {
+  using Relation = LearningTrend::Relation;
+  static const Fields<LearningTrend> fields{
+      {field("point", &LearningTrend::point, point_values(), required("the values of one point"),
+             "a point of the sweep"),
+       field("over", &LearningTrend::over, point_values(), required("the point that it is compared with"),
+             "the point that it is compared with"),
+       field("quantity", &LearningTrend::quantity, one_of(learning_quantities()),
+             required("what is compared"),
+             "what is compared; `seconds` are those at the end, `loss_low_energy` is a generator's"),
+       field("relation", &LearningTrend::relation,
+             choice<Relation>({{"less_than", Relation::less_than},
+                               {"more_than", Relation::more_than},
+                               {"equal", Relation::equal},
+                               {"at_most", Relation::at_most}}),
+             required("less_than, more_than, equal or at_most"),
+             "the claim about `point`, compared with `over`"),
+       field("within", &LearningTrend::within, number(0, 1),
+             otherwise("required with `relation: equal` and `at_most`"),
+             "largest difference, as a share of the quantity of `over`; `at_most`: how much larger the "
+             "quantity may be"),
+       field("source", &LearningTrend::source, text(), required("where the claim is from"),
+             "where the claim is from")},
+      check_trend};
+  return fields;
+}
+
+void check_trends(const YamlMap& map, const LearningOptions& options) {
+  if (options.trends.size() > kMostEntries)
+    map.at("trends").refuse(fmt::format("more than {} trends", kMostEntries));
+  for (std::size_t i = 0; i < options.trends.size(); ++i) {
+    const std::string& quantity = options.trends[i].quantity;
+    if (quantity.ends_with("_to_target") && !options.target_loss)
+      map.at("trends").list()[i].refuse(fmt::format("{} needs learning.target_loss", quantity));
+  }
+}
+
+void check_learning(const YamlMap& map, LearningOptions& options) {
+  if (!map.has("evaluate_every")) options.evaluate_every = options.mini_batches;
+  check_optimizer(map);
+  check_rate(map, options.rate);
+  if (map.has("warm_start") && options.start) map.at("warm_start").refuse("not valid with start");
+  check_trends(map, options);
+}
+
+const Fields<LearningOptions>& learning_fields() {
+  using Options = LearningOptions;
+  static const Fields<Options> fields{
+      {field("mini_batches", &Options::mini_batches, integer(1, 10'000'000),
+             required("mini-batches of a worker, an integer >= 1"),
+             "mini-batches of each worker; strategies with blocks of local training round up to whole "
+             "blocks"),
+       field("evaluate_every", &Options::evaluate_every, integer(1, 10'000'000), otherwise("mini_batches"),
+             "mini-batches of worker 0 between two evaluations on held-out data; the last state is always "
+             "evaluated"),
+       field<Options>({"optimizer", "name", joined_words(update_names_of_learning().names()), "momentum",
+                       "optimizer of every worker and of servers"},
+                      read_update),
+       part(&Options::rate, base_rate_fields()), part(&Options::optimizer, optimizer_fields()),
+       part(&Options::rate, rate_fields()),
+       field<Options>({"data", "mapping", "", "required", "training data", learning_data_keys},
+                      read_learning_data, "a mapping with kind"),
+       field("start", &Options::start, text("path"),
+             "checkpoint to begin with: `point-N.parameters` of `validate` or `training-N.parameters` of "
+             "`learn --checkpoints`, of the same network"),
+       field("discriminator", &Options::discriminator, text(),
+             "name of the first layer of a discriminator: the layers before it generate samples, and both "
+             "are trained against each other (a GAN)"),
+       field("seed", &Options::seed, integer(0, kMost), "seed of the initial parameters"),
+       field("seeds", &Options::seeds, integer(1, 1000),
+             "trainings of each point; training k adds k - 1 to the seeds of parameters, simulation and "
+             "generated data"),
+       field("warm_start", &Options::warm_start, integer(0, 10'000'000),
+             "`learn`: mini-batches that one worker trains before all workers start from its parameters; not "
+             "valid with `start`"),
+       field("target_loss", &Options::target_loss, number(0, 1e9),
+             "loss whose time and samples `learn` and `validate` show; `validate` also forecasts them"),
+       field("trends", &Options::trends, list_of<trend_fields>(), "`learn`: claims about two points")},
+      check_learning};
+  return fields;
 }
 
 }  // namespace
+
+const Keys& learning_keys() {
+  return learning_fields().keys();
+}
+
+const Keys& learning_data_keys() {
+  return data_option_fields().keys();
+}
+
+const Keys& learning_schedule_keys() {
+  return schedule_fields().keys();
+}
+
+const Keys& learning_trend_keys() {
+  return trend_fields().keys();
+}
 
 const std::vector<std::string>& learning_quantities() {
   static const std::vector<std::string> names{"loss",    "accuracy",          "loss_low_energy",
@@ -124,36 +263,8 @@ const std::vector<std::string>& learning_quantities() {
 }
 
 LearningOptions read_learning(const YamlValue& value) {
-  const YamlMap map = read_map(value, learning_keys());
   LearningOptions options;
-  options.mini_batches = static_cast<int>(
-      map.at("mini_batches", "mini-batches of a worker, an integer >= 1").integer(1, 10'000'000));
-  options.evaluate_every = options.mini_batches;
-  if (const auto every = map.maybe("evaluate_every"))
-    options.evaluate_every = static_cast<int>(every->integer(1, 10'000'000));
-  options.optimizer = read_optimizer(map);
-  options.rate = read_rate(map);
-  options.data = read_learning_data(map.at("data", "a mapping with kind"));
-  if (const auto start = map.maybe("start")) options.start = start->text();
-  if (const auto layer = map.maybe("discriminator")) options.discriminator = layer->text();
-  if (const auto seed = map.maybe("seed"))
-    options.seed = static_cast<std::uint64_t>(seed->integer(0, 1'000'000'000));
-  if (const auto seeds = map.maybe("seeds")) options.seeds = static_cast<int>(seeds->integer(1, 1000));
-  if (const auto batches = map.maybe("warm_start")) {
-    if (options.start) batches->refuse("not valid with start");
-    options.warm_start = static_cast<int>(batches->integer(0, 10'000'000));
-  }
-  if (const auto target = map.maybe("target_loss")) options.target_loss = target->number(0, 1e9);
-  if (const auto trends = map.maybe("trends")) {
-    const auto list = trends->list();
-    if (list.size() > kMostEntries) trends->refuse(fmt::format("more than {} trends", kMostEntries));
-    for (const YamlValue& trend : list) {
-      options.trends.push_back(read_trend(trend));
-      const std::string& quantity = options.trends.back().quantity;
-      if (quantity.ends_with("_to_target") && !options.target_loss)
-        trend.refuse(fmt::format("{} needs learning.target_loss", quantity));
-    }
-  }
+  read_mapping(value, learning_fields(), options);
   return options;
 }
 

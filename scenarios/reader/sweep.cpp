@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/error.hpp"
+#include "core/fields.hpp"
 #include "core/text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 
@@ -197,19 +198,34 @@ YamlNode whole_number(std::int64_t number, const Place& place) {
   return node;
 }
 
-/// Expands {from: 1, to: 1024, times: 2} or {from: 0, to: 100, step: 10}.
+constexpr std::int64_t kMostValue = 1'000'000'000;
+
+/// {from: 1, to: 1024, times: 2} or {from: 0, to: 100, step: 10} as written.
+struct CountedValues {
+  std::int64_t from = 0, to = 0;
+  std::optional<std::int64_t> times, step;
+};
+
+const Fields<CountedValues>& range_fields() {
+  static const Fields<CountedValues> fields{
+      field("from", &CountedValues::from, integer(0, kMostValue), required("an integer"),
+            "first value; at least 1 with `times`"),
+      field("to", &CountedValues::to, integer(0, kMostValue), required("an integer"), "the values end here"),
+      field("times", &CountedValues::times, integer(2, 1'000'000), "factor from one value to the next"),
+      field("step", &CountedValues::step, integer(1, kMostValue), "difference from one value to the next")};
+  return fields;
+}
+
 std::vector<YamlNode> range_values(const YamlValue& value) {
-  const YamlMap range = read_map(value, range_keys());
-  const std::int64_t from = range.at("from", "an integer").integer(0, 1'000'000'000);
-  const std::int64_t to = range.at("to", "an integer").integer(from, 1'000'000'000);
-  if (range.has("times") == range.has("step"))
+  CountedValues range;
+  const YamlMap map = read_mapping(value, range_fields(), range);
+  map.at("to").integer(range.from, kMostValue);
+  if (range.times.has_value() == range.step.has_value())
     value.refuse("expected either times or step, such as {from: 1, to: 64, times: 2}");
-  const bool times = range.has("times");
-  const std::int64_t by =
-      times ? range.at("times").integer(2, 1'000'000) : range.at("step").integer(1, 1'000'000'000);
-  if (times && from == 0) range.at("from").expected("an integer >= 1 with times");
+  if (range.times && range.from == 0) map.at("from").expected("an integer >= 1 with times");
   std::vector<YamlNode> values;
-  for (std::int64_t at = from; at <= to; at = times ? at * by : at + by) {
+  for (std::int64_t at = range.from; at <= range.to;
+       at = range.times ? at * *range.times : at + *range.step) {
     values.push_back(whole_number(at, value.node().place));
     check_count(values.size(), value);
   }
@@ -365,6 +381,10 @@ std::string point_name(const std::vector<Assignment>& values) {
   for (const Assignment& one : values)
     name += (name.empty() ? "" : ", ") + one.path + "=" + text_of(one.value);
   return name;
+}
+
+const Keys& range_keys() {
+  return range_fields().keys();
 }
 
 void read_sweep(const YamlValue& value, std::vector<Point>& points, std::vector<std::string>& keys) {

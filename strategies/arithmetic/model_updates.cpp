@@ -8,9 +8,10 @@
 
 namespace stepcast {
 
-const std::vector<std::string>& block_form_names() {
-  static const std::vector<std::string> names{"classical", "nesterov"};
-  return names;
+const Words<BlockFilter::Form>& block_form_words() {
+  using Form = BlockFilter::Form;
+  static const Words<Form> words{{"classical", Form::classical}, {"nesterov", Form::nesterov}};
+  return words;
 }
 
 void filter_block_update(const BlockFilter& filter, std::span<const float> mean, const BlockState& state,

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/words.hpp"
+
 namespace stepcast {
 
 /// Blockwise model-update filtering: the update of the global model after every block of local training.
@@ -33,7 +35,7 @@ struct BlockFilter {
   Form form = Form::classical;
 };
 
-const std::vector<std::string>& block_form_names();  ///< in the order of BlockFilter::Form
+const Words<BlockFilter::Form>& block_form_words();
 
 /// State of the master from block to block: arrays of the model's length.
 struct BlockState {

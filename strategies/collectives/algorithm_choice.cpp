@@ -53,21 +53,43 @@ constexpr std::array kAluminum{Decision{64, kMore, kRing},
 
 }  // namespace
 
+const Words<Algorithm>& algorithm_words() {
+  static const Words<Algorithm> words{{"automatic", Algorithm::automatic},
+                                      {"ring", Algorithm::ring},
+                                      {"halving_doubling", Algorithm::halving_doubling},
+                                      {"recursive_doubling", Algorithm::recursive_doubling},
+                                      {"binomial_tree", Algorithm::binomial_tree},
+                                      {"double_tree", Algorithm::double_tree},
+                                      {"hierarchical", Algorithm::hierarchical},
+                                      {"mpi", Algorithm::mpi},
+                                      {"aluminum", Algorithm::aluminum}};
+  return words;
+}
+
+const Words<LocalPart>& local_part_words() {
+  static const Words<LocalPart> words{{"reduce_scatter", LocalPart::reduce_scatter},
+                                      {"leader", LocalPart::leader},
+                                      {"flat", LocalPart::flat}};
+  return words;
+}
+
+const Words<NetworkPart>& network_part_words() {
+  static const Words<NetworkPart> words{{"ring", NetworkPart::ring},
+                                        {"halving_doubling", NetworkPart::halving_doubling},
+                                        {"binomial_tree", NetworkPart::binomial_tree}};
+  return words;
+}
+
 const std::vector<std::string>& algorithm_names() {
-  static const std::vector<std::string> names{"automatic",          "ring",          "halving_doubling",
-                                              "recursive_doubling", "binomial_tree", "double_tree",
-                                              "hierarchical",       "mpi",           "aluminum"};
-  return names;
+  return algorithm_words().names();
 }
 
 const std::vector<std::string>& local_part_names() {
-  static const std::vector<std::string> names{"reduce_scatter", "leader", "flat"};
-  return names;
+  return local_part_words().names();
 }
 
 const std::vector<std::string>& network_part_names() {
-  static const std::vector<std::string> names{"ring", "halving_doubling", "binomial_tree"};
-  return names;
+  return network_part_words().names();
 }
 
 int tree_pieces(const AllReduceChoice& choice, Bytes buffer) {

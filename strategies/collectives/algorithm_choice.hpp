@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/typed_numbers.hpp"
+#include "core/words.hpp"
 #include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
@@ -32,6 +33,9 @@ struct AllReduceChoice {
   Bytes tree_piece{262144};  ///< size of the pieces in the double tree's pipeline
 };
 
+const Words<Algorithm>& algorithm_words();
+const Words<LocalPart>& local_part_words();
+const Words<NetworkPart>& network_part_words();
 const std::vector<std::string>& algorithm_names();     ///< in the order of Algorithm
 const std::vector<std::string>& local_part_names();    ///< in the order of LocalPart
 const std::vector<std::string>& network_part_names();  ///< in the order of NetworkPart

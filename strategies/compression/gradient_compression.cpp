@@ -5,36 +5,51 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/fields.hpp"
 #include "strategies/arithmetic/compressed_values.hpp"
 #include "strategies/arithmetic/model_updates.hpp"
 
 namespace stepcast {
 
+namespace {
+
+void check_compression(const YamlMap& map, GradientCompression& compression) {
+  if (map.has("density") && compression.kind != Compression::top_k)
+    map.at("density").refuse("only valid with compression: top_k");
+  if (map.has("error_feedback") && compression.kind == Compression::none)
+    map.at("error_feedback").refuse("only valid with compression");
+  if (map.has("compression_factor") && !map.has("compression"))
+    map.at("compression_factor").refuse("only valid with compression");
+}
+
+const Fields<GradientCompression>& compression_fields() {
+  static const Fields<GradientCompression> fields{
+      {field("density", &GradientCompression::density, number(1e-9, 1),
+             "compression: top_k: share of the elements that is sent"),
+       field("error_feedback", &GradientCompression::feedback, boolean(),
+             "the quantization error of a gradient is added to the next one; false: it is dropped"),
+       field("compression_factor", &GradientCompression::factor, number(0, 1e6),
+             "multiplies the times to quantize and to restore")},
+      check_compression};
+  return fields;
+}
+
+/// The method that the key `compression` of every strategy names.
+Compression compression_of(const YamlMap& map) {
+  const auto named = map.maybe("compression");
+  return named ? compression_words().read(*named) : Compression::none;
+}
+
+}  // namespace
+
 const Keys& compression_keys() {
-  static const Keys keys{
-      {"density", "number", "1e-9 to 1", "0.01", "compression: top_k: share of the elements that is sent"},
-      {"error_feedback", "boolean", "", "true",
-       "the quantization error of a gradient is added to the next one; false: it is dropped"},
-      {"compression_factor", "number", "0 to 1e6", "1", "multiplies the times to quantize and to restore"}};
-  return keys;
+  return compression_fields().keys();
 }
 
 GradientCompression read_compression_options(const YamlMap& map, const Setting& setting) {
   GradientCompression compression;
-  if (const auto kind = map.maybe("compression"))
-    compression.kind = static_cast<Compression>(kind->one_of(compression_names()));
-  if (const auto density = map.maybe("density")) {
-    compression.density = density->number(1e-9, 1);
-    if (compression.kind != Compression::top_k) density->refuse("only valid with compression: top_k");
-  }
-  if (const auto value = map.maybe("error_feedback")) {
-    compression.feedback = value->boolean();
-    if (compression.kind == Compression::none) value->refuse("only valid with compression");
-  }
-  if (const auto value = map.maybe("compression_factor")) {
-    compression.factor = value->number(0, 1e6);
-    if (!map.has("compression")) value->refuse("only valid with compression");
-  }
+  compression.kind = compression_of(map);
+  read_fields(map, compression_fields(), compression);
   if (compression.kind == Compression::none) return compression;
   if (const auto precision = map.maybe("precision"); precision && precision->text() == "mixed")
     map.at("compression").refuse("not supported with precision: mixed; set precision: f32");
@@ -47,14 +62,12 @@ GradientCompression read_compression_options(const YamlMap& map, const Setting& 
 }
 
 void note_ineffective_compression(const YamlMap& map, IneffectiveKeys& found) {
-  const auto kind = map.maybe("compression");
-  if (!kind || kind->one_of(compression_names()) == 0)
+  if (compression_of(map) == Compression::none)
     note_ineffective(map, {"compression_factor"}, "with compression: none", found);
 }
 
 void refuse_compression(const YamlMap& map, const char* why) {
-  const auto kind = map.maybe("compression");
-  if (kind && kind->one_of(compression_names()) != 0) kind->refuse(why);
+  if (compression_of(map) != Compression::none) map.at("compression").refuse(why);
 }
 
 Bytes wire_bytes(const GradientCompression& compression, std::int64_t elements) {

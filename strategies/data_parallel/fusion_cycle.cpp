@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/fields.hpp"
 #include "platforms/topology.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/options/strategy.hpp"
@@ -106,20 +107,49 @@ Seconds negotiation_seconds(const Platform& platform, const std::vector<int>& en
   return {collectives * seconds};
 }
 
+namespace {
+
+struct GradientBucketKeys {
+  Bytes bucket = kDefaultBucket;
+  std::optional<Bytes> first_bucket;
+  Seconds cycle;
+  int negotiation = 0;
+  Seconds host_lead;
+};
+
+const Fields<GradientBucketKeys>& gradient_bucket_fields() {
+  using Buckets = GradientBucketKeys;
+  static const Fields<Buckets> fields{
+      field("bucket", &Buckets::bucket, bucket_size(), kBucketMeaning),
+      field("first_bucket", &Buckets::first_bucket, bytes(1), otherwise("bucket"),
+            "size of the first bucket, of the last layers"),
+      field("cycle", &Buckets::cycle, duration(),
+            "time between two checks for gradients that are ready; the gradients found by one check are sent "
+            "together"),
+      field("negotiation", &Buckets::negotiation, integer(0, 100),
+            "cycle: small collectives after each check, in which the hosts of all workers agree on the "
+            "gradients that are ready"),
+      field("host_lead", &Buckets::host_lead, duration(),
+            "cycle: time from the announcement of a gradient by the host to the end of its computation on "
+            "the device")};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& gradient_bucket_keys() {
+  return gradient_bucket_fields().keys();
+}
+
 std::vector<Bucket> read_gradient_buckets(const YamlMap& map, const Setting& setting, Bytes element,
                                           const Workload& workload) {
+  GradientBucketKeys keys;
+  read_fields(map, gradient_bucket_fields(), keys);
   const std::vector<LayerGradients> arrays = gradient_arrays(setting.model);
-  const Bytes size = read_bucket(map);
-  std::optional<Bytes> first;
-  if (const auto value = map.maybe("first_bucket")) first = value->bytes(1);
-  FusionCycle cycle{{}, size, {}, {}};
-  if (const auto value = map.maybe("cycle")) cycle.period = value->seconds();
-  if (const auto value = map.maybe("host_lead")) cycle.host_lead = value->seconds();
-  const auto rounds = map.maybe("negotiation");
-  const int collectives = rounds ? static_cast<int>(rounds->integer(0, 100)) : 0;
-  if (cycle.period.value == 0) return gradient_buckets(arrays, element, size, first);
+  if (keys.cycle.value == 0) return gradient_buckets(arrays, element, keys.bucket, keys.first_bucket);
+  FusionCycle cycle{keys.cycle, keys.bucket, {}, keys.host_lead};
   if (setting.workers() > 1)
-    cycle.negotiation = negotiation_seconds(setting.platform, setting.devices, collectives);
+    cycle.negotiation = negotiation_seconds(setting.platform, setting.devices, keys.negotiation);
   return buckets_of_cycles(arrays, workload.median, element, cycle);
 }
 

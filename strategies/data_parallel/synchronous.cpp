@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "core/fields.hpp"
 #include "models/cost/roofline.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/strategy.hpp"
@@ -217,32 +218,47 @@ std::string simulated_only(const Plan& plan, const SynchronousRun& run) {
                                                   : "";
 }
 
-void read_bucket_copies(const YamlMap& map, const Setting& setting, Synchronous& options) {
+const Fields<Synchronous>& synchronous_fields() {
   using Copies = Synchronous::BucketCopies;
-  const auto copies = map.maybe("bucket_copies");
-  if (!copies) return;
-  options.bucket_copies = static_cast<Copies>(copies->one_of({"none", "device", "host"}));
-  options.copy_rate = options.bucket_copies == Copies::host
-                          ? setting.platform.node.device.bandwidth
-                          : 0.5 * kStreamingShare * setting.device.memory_bandwidth;  // read and written
+  static const Fields<Synchronous> fields{
+      field("host_work", &Synchronous::host_work, duration(),
+            "host work of a step, which runs at the same time as the devices' work; the workers of a server "
+            "take turns"),
+      field("bucket_copies", &Synchronous::bucket_copies,
+            choice<Copies>({{"none", Copies::none}, {"device", Copies::device}, {"host", Copies::host}}),
+            "copies of each bucket before and after its sum: into one buffer and back, or to the host and "
+            "back"),
+      field("overlap", &Synchronous::overlap, boolean(),
+            "whether all-reduces run during the rest of the backward pass"),
+      field("accumulation", &Synchronous::micro_batches, integer(1, 1'000'000), "micro-batches in a step"),
+      field("synchronized_batch_norm", &Synchronous::synchronized_batch_norm, boolean(),
+            "whether batch norm uses the statistics of all workers"),
+      field("recompute", &Synchronous::recompute, boolean(),
+            "whether activations are computed again in the backward pass"),
+      field("host_synchronization", &Synchronous::host_synchronization, duration(),
+            "time for which the host waits for the device before each all-reduce"),
+      field("host_swap", &Synchronous::host_swap, bandwidth(),
+            "bandwidth from a device to its host, which stores activations until the backward pass")};
+  return fields;
+}
+
+/// Rate of one copy of a bucket.
+BytesPerSecond copy_rate(const Setting& setting, Synchronous::BucketCopies copies) {
+  if (copies == Synchronous::BucketCopies::host) return setting.platform.node.device.bandwidth;
+  return 0.5 * kStreamingShare * setting.device.memory_bandwidth;  // read and written
 }
 
 Synchronous synchronous_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
   Synchronous options;
+  read_fields(map, synchronous_fields(), options);
   options.steps = setting.steps;
   options.prefetch = setting.prefetch;
   options.step_overhead = training.step_overhead;
   options.reads_gradients = training.mixed;
-  if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
-  if (const auto times = map.maybe("accumulation"))
-    options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
-  if (const auto sync = map.maybe("synchronized_batch_norm"))
-    options.synchronized_batch_norm = sync->boolean();
-  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
   options.compression = read_compression_options(map, setting);
-  if (const auto wait = map.maybe("host_synchronization")) options.host_synchronization = wait->seconds();
-  if (const auto work = map.maybe("host_work")) options.host_work = work->seconds();
-  read_bucket_copies(map, setting, options);
+  if (map.has("bucket_copies")) options.copy_rate = copy_rate(setting, options.bucket_copies);
+  if (options.host_swap && options.recompute)
+    map.at("host_swap").refuse("not valid with recompute: true; give only one of them");
   return options;
 }
 
@@ -308,47 +324,9 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
 namespace {
 
 const Keys& synchronous_keys() {
-  static const Keys keys = joined_keys(
-      {training_keys(),
-       communication_keys(),
-       compression_keys(),
-       {bucket_key(),
-        {"first_bucket", "bytes", ">= 1 B", "bucket", "size of the first bucket, of the last layers"},
-        {"cycle", "time", ">= 0", "0 s",
-         "time between two checks for gradients that are ready; the gradients found by one check are sent "
-         "together"},
-        {"negotiation", "integer", "0 to 100", "0",
-         "cycle: small collectives after each check, in which the hosts of all workers agree on the "
-         "gradients that are ready"},
-        {"host_lead", "time", ">= 0", "0 s",
-         "cycle: time from the announcement of a gradient by the host to the end of its computation on the "
-         "device"},
-        {"host_work", "time", ">= 0", "0 s",
-         "host work of a step, which runs at the same time as the devices' work; the workers of a server "
-         "take turns"},
-        {"bucket_copies", "name", "none, device, host", "none",
-         "copies of each bucket before and after its sum: into one buffer and back, or to the host and back"},
-        {"overlap", "boolean", "", "true", "whether all-reduces run during the rest of the backward pass"},
-        {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
-        {"synchronized_batch_norm", "boolean", "", "false",
-         "whether batch norm uses the statistics of all workers"},
-        {"recompute", "boolean", "", "false", "whether activations are computed again in the backward pass"},
-        {"host_synchronization", "time", ">= 0", "0 s",
-         "time for which the host waits for the device before each all-reduce"},
-        {"host_swap", "bandwidth", "> 0", "none",
-         "bandwidth from a device to its host, which stores activations until the backward pass"}}});
+  static const Keys keys = joined_keys({training_keys(), communication_keys(), compression_keys(),
+                                        gradient_bucket_keys(), synchronous_fields().keys()});
   return keys;
-}
-
-/// Makes activations wait on the host, if the scenario asks for it.
-void read_host_swap(const YamlMap& map, const Setting& setting, const TrainingOptions& training,
-                    MemoryOptions& memory, Workload& workload) {
-  const auto swap = map.maybe("host_swap");
-  if (!swap) return;
-  if (map.maybe("recompute") && map.at("recompute").boolean())
-    swap->refuse("not valid with recompute: true; give only one of them");
-  memory.swap = true;
-  swap_to_host(setting.model, {swap->bytes_per_second(), training.element(), memory}, workload);
 }
 
 Plan read_synchronous(const YamlValue& value, const Setting& setting) {
@@ -366,7 +344,10 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   MemoryOptions memory = memory_options(setting, training, micro_batch);
   memory.bucket_copies = setting.memory.bucket_copies && setting.workers() > 1;
   if (options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
-  read_host_swap(map, setting, training, memory, workload);
+  if (options.host_swap) {
+    memory.swap = true;
+    swap_to_host(setting.model, {*options.host_swap, training.element(), memory}, workload);
+  }
   Plan plan = synchronous_plan(setting.platform, setting.devices, std::move(workload), options,
                                read_communication(map));
   if (map.has("compression")) {

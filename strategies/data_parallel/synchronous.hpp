@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/typed_numbers.hpp"
@@ -30,7 +31,8 @@ struct Synchronous {
   Seconds host_work;             ///< host work of a step; the workers of a server take turns at it
   Seconds step_overhead;         ///< time of a step outside the layers, such as input work
   BucketCopies bucket_copies = BucketCopies::none;
-  BytesPerSecond copy_rate;  ///< of one copy of a bucket
+  BytesPerSecond copy_rate;                 ///< of one copy of a bucket
+  std::optional<BytesPerSecond> host_swap;  ///< activations wait on the host, to which this is the bandwidth
   GradientCompression compression;
 };
 
@@ -87,8 +89,10 @@ std::vector<Bucket> buckets_of_cycles(const std::vector<LayerGradients>& layers,
 /// MPI_Gatherv and sends its answer with two MPI_Bcast.
 Seconds negotiation_seconds(const Platform& platform, const std::vector<int>& endpoints, int collectives);
 
-/// The buckets by `bucket`, `first_bucket`, `cycle`, `negotiation` and
-/// `host_lead`. @throws InputError
+/// Keys of the buckets: `bucket`, `first_bucket`, `cycle`, `negotiation` and `host_lead`.
+const Keys& gradient_bucket_keys();
+
+/// The buckets by these keys. @throws InputError
 std::vector<Bucket> read_gradient_buckets(const YamlMap& map, const Setting& setting, Bytes element,
                                           const Workload& workload);
 

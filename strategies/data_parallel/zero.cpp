@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "core/fields.hpp"
 #include "models/cost/cost.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/strategy.hpp"
@@ -121,32 +122,31 @@ void share_updates(const Setting& setting, double compute_factor, std::vector<La
   }
 }
 
+const Fields<Zero>& zero_fields() {
+  static const Fields<Zero> fields{
+      field("stage", &Zero::stage, integer(1, 3), required("1, 2 or 3"),
+            "1: optimizer state is partitioned; 2: gradients too; 3: parameters too"),
+      field("bucket", &Zero::bucket, bucket_size(), kBucketMeaning),
+      field("overlap", &Zero::overlap, boolean(),
+            "whether reduce-scatters run during the rest of the backward pass"),
+      field("accumulation", &Zero::micro_batches, integer(1, 1'000'000), "micro-batches in a step"),
+      field("recompute", &Zero::recompute, boolean(),
+            "whether activations are computed again in the backward pass")};
+  return fields;
+}
+
 const Keys& zero_keys() {
-  static const Keys keys =
-      joined_keys({training_keys(),
-                   communication_keys(),
-                   {{"stage", "integer", "1 to 3", "required",
-                     "1: optimizer state is partitioned; 2: gradients too; 3: parameters too"},
-                    bucket_key(),
-                    {"overlap", "boolean", "", "true",
-                     "whether reduce-scatters run during the rest of the backward pass"},
-                    {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
-                    {"recompute", "boolean", "", "false",
-                     "whether activations are computed again in the backward pass"}}});
+  static const Keys keys = joined_keys({training_keys(), communication_keys(), zero_fields().keys()});
   return keys;
 }
 
 Zero zero_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
   Zero options;
+  read_fields(map, zero_fields(), options);
   options.steps = setting.steps;
   options.prefetch = setting.prefetch;
   options.step_overhead = training.step_overhead;
   options.reads_gradients = training.mixed;
-  options.stage = static_cast<int>(map.at("stage", "1, 2 or 3").integer(1, 3));
-  if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
-  if (const auto times = map.maybe("accumulation"))
-    options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
-  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
   return options;
 }
 
@@ -200,7 +200,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   const Workload whole = workload;
   share_updates(setting, training.compute_factor, workload.median);
   for (auto& sample : workload.samples) share_updates(setting, training.compute_factor, sample);
-  workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), read_bucket(map));
+  workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), run.options.bucket);
   workload.input = static_cast<double>(micro_batch) * setting.sample_size;
   for (const Bucket& one : workload.buckets) {
     run.scatters.push_back(add_collective(plan, Collective::Kind::reduce_scatter, Array::gradients, one));

@@ -10,7 +10,8 @@ namespace stepcast {
 struct Zero {
   int steps = 1;
   int micro_batches = 1;
-  int stage = 1;  ///< 1: optimizer state is partitioned, 2: gradients too, 3: parameters too
+  Bytes bucket = kDefaultBucket;  ///< size of the gradients of one reduce-scatter
+  int stage = 1;                  ///< 1: optimizer state is partitioned, 2: gradients too, 3: parameters too
   bool overlap = true;
   bool recompute = false;  ///< activations are computed again in the backward pass (Chen et al. 2016)
   int prefetch = 1;

@@ -180,9 +180,10 @@ std::function<Figures(const Records&, double)> block_figures(const BlockSetup& s
 
 }  // namespace
 
-const std::vector<std::string>& aggregation_names() {
-  static const std::vector<std::string> names{"tree", "flat", "all_reduce"};
-  return names;
+const Words<Aggregation>& aggregation_words() {
+  static const Words<Aggregation> words{
+      {"tree", Aggregation::tree}, {"flat", Aggregation::flat}, {"all_reduce", Aggregation::all_reduce}};
+  return words;
 }
 
 Plan block_plan(const Platform& platform, std::vector<int> endpoints, Workload workload, BlockSetup setup) {

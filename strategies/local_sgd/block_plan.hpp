@@ -16,7 +16,7 @@ enum class Aggregation {
   flat,        ///< the master receives every model, filters, and sends every replica the result
   all_reduce,  ///< every replica sums by all-reduce and filters by itself
 };
-const std::vector<std::string>& aggregation_names();  ///< in the order of Aggregation
+const Words<Aggregation>& aggregation_words();
 
 struct BlockValidation {
   double samples = 0;         ///< samples of the validation set

@@ -48,7 +48,7 @@ namespace {
 
 enum Tag { kPace = 1, kShare };
 
-Message number(MessageTag tag, double value) {
+Message message_of(MessageTag tag, double value) {
   Message message;
   message.tag = tag;
   message.buffer.size = {8};
@@ -87,7 +87,7 @@ SubProgram train_split(Worker& worker, const BlockRun& run, int mini_batches) {
 SubProgram balance_load(Worker& worker, const BlockRun& run, RoleId role, double pace, int& mini_batches) {
   const RoleId master{0};
   if (role != master) {
-    const Message own = number(kPace, pace);
+    const Message own = message_of(kPace, pace);
     co_await worker.send(master, own);
     const Message share = co_await worker.receive(kShare, master);
     mini_batches = static_cast<int>(share.value);
@@ -101,7 +101,7 @@ SubProgram balance_load(Worker& worker, const BlockRun& run, RoleId role, double
   }
   const std::vector<int> shares = balanced_shares(paces, run.replicas * run.options.mini_batches);
   for (int i = 1; i < run.replicas; ++i)
-    worker.start_send(RoleId(i), number(kShare, shares[static_cast<std::size_t>(i)]));
+    worker.start_send(RoleId(i), message_of(kShare, shares[static_cast<std::size_t>(i)]));
   mini_batches = shares[0];
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/fields.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
@@ -12,39 +13,65 @@ namespace {
 
 constexpr const char *kAverage = "average", *kFilter = "filter";
 
-const Keys& validation_keys() {
-  static const Keys keys{
-      {"samples", "number", ">= 1", "required", "samples of the validation set; the workers share them"},
-      {"every", "number", ">= 1", "required", "training samples between two validations"},
-      {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies the forward times of the layers"},
-      {"spread", "boolean", "", "true",
-       "`true`: every block takes its share of a validation; `false`: the whole validation runs after the "
-       "block that reaches it"}};
-  return keys;
+const Fields<BlockValidation>& validation_fields() {
+  static const Fields<BlockValidation> fields{
+      field("samples", &BlockValidation::samples, number(1), required("a number of samples >= 1"),
+            "samples of the validation set; the workers share them"),
+      field("every", &BlockValidation::every, number(1), required("a number of samples >= 1"),
+            "training samples between two validations"),
+      field("compute_factor", &BlockValidation::compute_factor, number(1e-6, 1e6),
+            "multiplies the forward times of the layers"),
+      field("spread", &BlockValidation::spread, boolean(),
+            "`true`: every block takes its share of a validation; `false`: the whole validation runs after "
+            "the block that reaches it")};
+  return fields;
+}
+
+/// What all three strategies have, as written.
+struct BlockKeys {
+  BlockSetup setup;
+  std::optional<BytesPerSecond> filter_bandwidth;
+  std::optional<Bytes> bucket;
+};
+
+Form<BlockValidation> validation() {
+  Form<BlockValidation> form = mapping<validation_fields>();
+  form.range = "samples, every, compute_factor, spread";
+  return form;
+}
+
+Field<BlockKeys> of_training(const Field<BlockTraining>& one) {
+  return part(&BlockKeys::setup, part(&BlockSetup::training, one));
+}
+
+const Fields<BlockKeys>& block_fields() {
+  static const Fields<BlockKeys> fields{
+      of_training(field("mini_batches", &BlockTraining::mini_batches, integer(1, 10'000'000),
+                        required("mini-batches of a worker in a block, an integer >= 1"),
+                        "mini-batches of a worker in a block")),
+      part(&BlockKeys::setup, field("aggregation", &BlockSetup::aggregation, choice(aggregation_words()),
+                                    "how the models are averaged")),
+      of_training(field("aggregation_overhead", &BlockTraining::aggregation_overhead, duration(),
+                        "time of a block that is neither transfer nor filter")),
+      field("filter_bandwidth", &BlockKeys::filter_bandwidth, bandwidth(),
+            otherwise("that of the trace's update"), "rate at which the filter reads and writes its arrays"),
+      of_training(field("imbalance", &BlockTraining::imbalance, number(0, 100),
+                        "delay of the slowest of several replicas, as a share of the time of a split")),
+      part(&BlockKeys::setup, field("validation", &BlockSetup::validation, validation(), otherwise("none"),
+                                    "forward passes over a validation set")),
+      of_training(field("load_balancing", &BlockTraining::balanced, boolean(),
+                        "whether the master assigns mini-batches by the workers' speed in the previous "
+                        "block")),
+      field("bucket", &BlockKeys::bucket, bucket_size(), otherwise("25 MiB"), kBucketMeaning),
+      field<BlockKeys>({"workers_per_replica", "integer", "a divisor of the workers", "1",
+                        "devices that train one replica by synchronous SGD"})};
+  return fields;
 }
 
 /// Keys of all three strategies, followed by the keys of the filter.
 Keys block_keys(const Keys& filter) {
   return joined_keys(
-      {training_keys(),
-       communication_keys(),
-       compression_keys(),
-       {{"mini_batches", "integer", "1 to 1e7", "required", "mini-batches of a worker in a block"},
-        {"aggregation", "name", "tree, flat, all_reduce", "tree", "how the models are averaged"},
-        {"aggregation_overhead", "time", ">= 0", "0 s",
-         "time of a block that is neither transfer nor filter"},
-        {"filter_bandwidth", "bandwidth", "> 0", "that of the trace's update",
-         "rate at which the filter reads and writes its arrays"},
-        {"imbalance", "number", "0 to 100", "0",
-         "delay of the slowest of several replicas, as a share of the time of a split"},
-        {"validation", "mapping", "samples, every, compute_factor, spread", "none",
-         "forward passes over a validation set", validation_keys},
-        {"load_balancing", "boolean", "", "false",
-         "whether the master assigns mini-batches by the workers' speed in the previous block"},
-        bucket_key(),
-        {"workers_per_replica", "integer", "a divisor of the workers", "1",
-         "devices that train one replica by synchronous SGD"}},
-       filter});
+      {training_keys(), communication_keys(), compression_keys(), block_fields().keys(), filter});
 }
 
 const Keys& model_averaging_keys() {
@@ -52,31 +79,50 @@ const Keys& model_averaging_keys() {
   return keys;
 }
 
+/// A momentum in [0, 1).
+Form<double> momentum() {
+  Form<double> form = number(0, 0.999999);
+  form.range = "0 to below 1";
+  return form;
+}
+
+/// The filter of `bmuf` as written.
+struct MomentumFilterKeys {
+  std::optional<double> momentum;  ///< empty: `by_workers`
+  int blocks_without_momentum = 0;
+  double learning_rate = 1;
+  BlockFilter::Form form = BlockFilter::Form::classical;
+};
+
+const Fields<MomentumFilterKeys>& bmuf_fields() {
+  static const Fields<MomentumFilterKeys> fields{
+      field("block_momentum", &MomentumFilterKeys::momentum, or_word(momentum(), "by_workers"),
+            required("a number from 0 to below 1, or by_workers"),
+            "h of the filter; by_workers: 1 - block_learning_rate / (1.1 x number of replicas)"),
+      field("block_momentum_after", &MomentumFilterKeys::blocks_without_momentum, integer(0, 10'000'000),
+            "number of blocks at the start in which h is 0"),
+      field("block_learning_rate", &MomentumFilterKeys::learning_rate, number(1e-6, 1e6), "z of the filter"),
+      field("form", &MomentumFilterKeys::form, choice(block_form_words()), "form of the filter")};
+  return fields;
+}
+
 const Keys& bmuf_keys() {
-  static const Keys keys = block_keys(
-      {{"block_momentum", "number or name", "0 to below 1, by_workers", "required",
-        "h of the filter; by_workers: 1 - block_learning_rate / (1.1 x number of replicas)"},
-       {"block_momentum_after", "integer", "0 to 1e7", "0", "number of blocks at the start in which h is 0"},
-       {"block_learning_rate", "number", "1e-6 to 1e6", "1", "z of the filter"},
-       {"form", "name", "classical, nesterov", "classical", "form of the filter"}});
+  static const Keys keys = block_keys(bmuf_fields().keys());
   return keys;
+}
+
+const Fields<BlockFilter>& diloco_fields() {
+  static const Fields<BlockFilter> fields{
+      field("outer_momentum", &BlockFilter::momentum, momentum(), required("a number from 0 to below 1"),
+            "momentum of the outer optimizer"),
+      field("outer_learning_rate", &BlockFilter::learning_rate, number(1e-6, 1e6), required("a number > 0"),
+            "learning rate of the outer optimizer")};
+  return fields;
 }
 
 const Keys& diloco_keys() {
-  static const Keys keys = block_keys(
-      {{"outer_momentum", "number", "0 to below 1", "required", "momentum of the outer optimizer"},
-       {"outer_learning_rate", "number", "1e-6 to 1e6", "required", "learning rate of the outer optimizer"}});
+  static const Keys keys = block_keys(diloco_fields().keys());
   return keys;
-}
-
-BlockValidation read_validation(const YamlValue& value) {
-  const YamlMap map = read_map(value, validation_keys());
-  BlockValidation validation;
-  validation.samples = map.at("samples", "a number of samples >= 1").number(1);
-  validation.every = map.at("every", "a number of samples >= 1").number(1);
-  if (const auto factor = map.maybe("compute_factor")) validation.compute_factor = factor->number(1e-6, 1e6);
-  if (const auto spread = map.maybe("spread")) validation.spread = spread->boolean();
-  return validation;
 }
 
 double parameter_bytes(const Model& model) {
@@ -94,24 +140,6 @@ int read_replica(const YamlMap& map, int workers) {
   if (workers % size != 0)
     value->refuse(fmt::format("{} workers cannot form replicas of {}; give a divisor", workers, size));
   return size;
-}
-
-void read_training(const YamlMap& map, BlockSetup& setup) {
-  BlockTraining& training = setup.training;
-  training.mini_batches = static_cast<int>(
-      map.at("mini_batches", "mini-batches of a worker in a block, an integer >= 1").integer(1, 10'000'000));
-  if (const auto how = map.maybe("aggregation"))
-    setup.aggregation = static_cast<Aggregation>(how->one_of(aggregation_names()));
-  if (const auto blocks = map.maybe("block_momentum_after"))
-    training.blocks_without_momentum = static_cast<int>(blocks->integer(0, 10'000'000));
-  if (const auto time = map.maybe("aggregation_overhead")) training.aggregation_overhead = time->seconds();
-  if (const auto share = map.maybe("imbalance")) training.imbalance = share->number(0, 100);
-  if (const auto yes = map.maybe("load_balancing")) {
-    training.balanced = yes->boolean();
-    if (training.balanced && setup.workers_per_replica > 1)
-      yes->refuse("not supported with workers_per_replica above 1");
-  }
-  if (const auto validation = map.maybe("validation")) setup.validation = read_validation(*validation);
 }
 
 /// Arrays of all parameters that the fullest device keeps in addition to training: W and D of the filter
@@ -138,7 +166,7 @@ void note_ineffective_options(const YamlMap& map, const BlockSetup& setup, Plan&
   note_ineffective_compression(map, plan.ineffective_keys);
   if (plan.workers == 1) return;
   const bool inside = setup.workers_per_replica > 1, several = setup.workers_per_replica < plan.workers;
-  const auto named = aggregation_names()[static_cast<std::size_t>(setup.aggregation)];
+  const auto named = aggregation_words().of(setup.aggregation);
   const bool top_k = setup.compression.kind == Compression::top_k;
   note_ineffective_communication(map, top_k ? "with compression: top_k" : "with aggregation: " + named,
                                  inside, plan);
@@ -155,13 +183,16 @@ void note_ineffective_options(const YamlMap& map, const BlockSetup& setup, Plan&
     note_ineffective(map, {"load_balancing"}, "with mini_batches: 1", plan.ineffective_keys);
 }
 
-BlockSetup read_setup(const YamlMap& map, const Setting& setting, const TrainingOptions& training,
-                      const std::optional<BlockFilter>& filter) {
-  BlockSetup setup;
+BlockKeys read_keys(const YamlMap& map, const Setting& setting, const TrainingOptions& training,
+                    const std::optional<BlockFilter>& filter) {
+  BlockKeys keys;
+  read_fields(map, block_fields(), keys);
+  BlockSetup& setup = keys.setup;
   setup.workers_per_replica = read_replica(map, setting.workers());
+  if (setup.training.balanced && setup.workers_per_replica > 1)
+    map.at("load_balancing").refuse("not supported with workers_per_replica above 1");
   setup.filters = filter.has_value();
   setup.training.filter = filter.value_or(BlockFilter{});
-  read_training(map, setup);
   setup.training.blocks = setting.steps;
   setup.training.prefetch = setting.prefetch;
   setup.training.step_overhead = training.step_overhead;
@@ -174,23 +205,26 @@ BlockSetup read_setup(const YamlMap& map, const Setting& setting, const Training
             "quantized again at every hop");
   setup.parameters = {parameter_bytes(setting.model)};
   setup.epoch_samples = setting.epoch_samples;
-  return setup;
+  return keys;
 }
 
 /// @param filter  none: plain averaging
-Plan read_blocks(const YamlMap& map, const Setting& setting, const std::optional<BlockFilter>& filter) {
+Plan read_blocks(const YamlMap& map, const Setting& setting, const std::optional<BlockFilter>& filter,
+                 int blocks_without_momentum = 0) {
   const TrainingOptions training = read_training_options(map);
-  BlockSetup setup = read_setup(map, setting, training, filter);
+  const BlockKeys keys = read_keys(map, setting, training, filter);
+  BlockSetup setup = keys.setup;
+  setup.training.blocks_without_momentum = blocks_without_momentum;
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), 1);
   setup.batch = static_cast<double>(batch);
 
   auto [workload, source] = make_workload(setting.model, setting.times(batch), training.compute_factor);
-  const Bytes bucket = read_bucket(map, setup.workers_per_replica > 1 ? kDefaultBucket : kWholeModel);
+  const Bytes bucket = keys.bucket.value_or(setup.workers_per_replica > 1 ? kDefaultBucket : kWholeModel);
   workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), bucket);
   workload.input = setup.batch * setting.sample_size;
   setup.array_seconds = array_work(workload, 1);
-  if (const auto rate = map.maybe("filter_bandwidth")) {
-    setup.array_seconds = setup.parameters / rate->bytes_per_second();
+  if (keys.filter_bandwidth) {
+    setup.array_seconds = setup.parameters / *keys.filter_bandwidth;
   } else if (const auto time = setting.measured_time(filter ? kFilter : kAverage)) {
     setup.array_seconds = {time->value / (filter ? kFilterArrays : kAverageArrays)};
   }
@@ -207,10 +241,6 @@ Plan read_blocks(const YamlMap& map, const Setting& setting, const std::optional
   return plan;
 }
 
-double read_momentum(const YamlValue& value) {
-  return value.number(0, 0.999999);
-}
-
 Plan read_model_averaging(const YamlValue& value, const Setting& setting) {
   return read_blocks(read_map(value, model_averaging_keys()), setting, std::nullopt);
 }
@@ -224,24 +254,20 @@ double momentum_by_replicas(int replicas, double learning_rate) {
 
 Plan read_bmuf(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, bmuf_keys());
-  BlockFilter filter;
-  const YamlValue momentum = map.at("block_momentum", "a number from 0 to below 1, or by_workers");
-  if (const auto rate = map.maybe("block_learning_rate")) filter.learning_rate = rate->number(1e-6, 1e6);
-  filter.momentum = momentum.text() == "by_workers"
-                        ? momentum_by_replicas(setting.workers() / read_replica(map, setting.workers()),
-                                               filter.learning_rate)
-                        : read_momentum(momentum);
-  if (const auto form = map.maybe("form"))
-    filter.form = static_cast<BlockFilter::Form>(form->one_of(block_form_names()));
-  return read_blocks(map, setting, filter);
+  MomentumFilterKeys keys;
+  read_fields(map, bmuf_fields(), keys);
+  BlockFilter filter{.learning_rate = keys.learning_rate, .form = keys.form};
+  filter.momentum = keys.momentum
+                        ? *keys.momentum
+                        : momentum_by_replicas(setting.workers() / read_replica(map, setting.workers()),
+                                               filter.learning_rate);
+  return read_blocks(map, setting, filter, keys.blocks_without_momentum);
 }
 
 Plan read_diloco(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, diloco_keys());
-  BlockFilter filter;
-  filter.form = BlockFilter::Form::nesterov;
-  filter.momentum = read_momentum(map.at("outer_momentum", "a number from 0 to below 1"));
-  filter.learning_rate = map.at("outer_learning_rate", "a number > 0").number(1e-6, 1e6);
+  BlockFilter filter{.form = BlockFilter::Form::nesterov};
+  read_fields(map, diloco_fields(), filter);
   return read_blocks(map, setting, filter);
 }
 

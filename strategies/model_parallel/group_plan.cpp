@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/fields.hpp"
 #include "models/cost/activation_memory.hpp"
 #include "models/layer_times/trace.hpp"
 #include "strategies/compression/gradient_compression.hpp"
@@ -77,18 +78,40 @@ Call ring_call(const std::optional<Exchange>& ring, int layer, Array carried, Gr
 
 }  // namespace
 
+namespace {
+
+using GroupFields = std::vector<Field<GroupOptions>>;
+
+/// @param recompute  its field; none in a mesh, which reads this key itself
+Fields<GroupOptions> make_group_fields(const GroupFields& recompute) {
+  return {
+      field("bucket", &GroupOptions::bucket, bucket_size(), kBucketMeaning),
+      field("overlap", &GroupOptions::overlap, boolean(),
+            "whether gradients are summed during the rest of the backward pass"),
+      field("halo_overlap", &GroupOptions::halo_overlap, boolean(),
+            "whether exchanges run during work that does not need their data"),
+      field("accumulation", &GroupOptions::micro_batches, integer(1, 1'000'000), "micro-batches in a step"),
+      recompute,
+      field("exchange_overhead", &GroupOptions::exchange_overhead, duration(),
+            "device time of every exchange inside a pass")};
+}
+
+const Fields<GroupOptions>& group_fields() {
+  static const Fields<GroupOptions> fields =
+      make_group_fields({field("recompute", &GroupOptions::recompute, boolean(),
+                               "whether activations are computed again in the backward pass")});
+  return fields;
+}
+
+const Fields<GroupOptions>& mesh_group_fields() {
+  static const Fields<GroupOptions> fields = make_group_fields({});
+  return fields;
+}
+
+}  // namespace
+
 const Keys& group_keys() {
-  static const Keys keys = joined_keys(
-      {training_keys(),
-       communication_keys(),
-       {bucket_key(),
-        {"overlap", "boolean", "", "true",
-         "whether gradients are summed during the rest of the backward pass"},
-        {"halo_overlap", "boolean", "", "true",
-         "whether exchanges run during work that does not need their data"},
-        {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
-        {"recompute", "boolean", "", "false", "whether activations are computed again in the backward pass"},
-        {"exchange_overhead", "time", ">= 0", "0 s", "device time of every exchange inside a pass"}}});
+  static const Keys keys = joined_keys({training_keys(), communication_keys(), group_fields().keys()});
   return keys;
 }
 
@@ -98,13 +121,9 @@ Key part_trace_key() {
       "cut_trace");
 }
 
-Key ways_key() {
-  return {"ways", "integer", "1 to 100000", "required", "devices that share a replica"};
-}
-
 GroupOptions read_group_options(const YamlMap& map) {
   GroupOptions options = read_mesh_group_options(map);
-  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
+  if (const auto again = map.maybe("recompute")) group_fields().at("recompute").read(*again, options);
   return options;
 }
 
@@ -114,12 +133,7 @@ GroupOptions read_mesh_group_options(const YamlMap& map) {
   options.training = read_training_options(map);
   refuse_compression(map, "not supported where devices share a network");
   options.communication = read_communication(map);
-  options.bucket = read_bucket(map);
-  if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
-  if (const auto overlap = map.maybe("halo_overlap")) options.halo_overlap = overlap->boolean();
-  if (const auto wait = map.maybe("exchange_overhead")) options.exchange_overhead = wait->seconds();
-  if (const auto times = map.maybe("accumulation"))
-    options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
+  read_fields(map, mesh_group_fields(), options);
   return options;
 }
 
@@ -361,6 +375,11 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   note_ineffective_group(groups, "", plan);
   plan.figures = [ways = groups.ways](const Records& records, double) { return figures(ways, records); };
   return plan;
+}
+
+std::string statistics_problem(const Model& model, int over, int ways) {
+  if (over == ways || std::ranges::count(model.layers, LayerKind::batch_norm, &Layer::kind) == 0) return "";
+  return "batch-norm statistics of other samples than those of the group";
 }
 
 }  // namespace stepcast

@@ -18,8 +18,6 @@ namespace stepcast {
 const Keys& group_keys();
 /// The key `part_trace`, of strategies whose parts can be captured.
 Key part_trace_key();
-/// `ways`, of strategies whose layers are shared.
-Key ways_key();
 
 struct GroupOptions {
   TrainingOptions training;
@@ -106,6 +104,10 @@ enum class Statistics { group, local, all };
 
 /// Adds an all-reduce of statistics after every batch-norm layer, forward and backward.
 void add_statistics(const Model& model, Statistics over, GroupPlan& groups);
+
+/// @param over  ranks whose samples the statistics of batch norm cover
+/// @returns reason why batch norm in a group of `ways` differs from that of one rank; empty if it does not
+std::string statistics_problem(const Model& model, int over, int ways);
 
 /// Notes which keys have no effect on the plan. Its collectives must be complete.
 /// @param instead  see note_ineffective_communication

@@ -3,22 +3,14 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/fields.hpp"
 #include "models/cost/activation_memory.hpp"
+#include "models/layer_times/compression_times.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 
 namespace {
-
-/// Factor on the times of one thread where `threads` share the work and a part of it is serial.
-/// Source: G. Amdahl, "Validity of the single processor approach to achieving large scale computing
-/// capabilities", AFIPS 1967.
-double threads_factor(const YamlMap& map) {
-  const auto threads = map.maybe("threads"), serial = map.maybe("serial_share");
-  const double undivided = serial ? serial->number(0, 1) : 0;
-  if (serial && !threads) serial->refuse("only valid with threads");
-  return undivided + (1 - undivided) / (threads ? static_cast<double>(threads->integer(1, 4096)) : 1);
-}
 
 void scale(std::vector<LayerSeconds>& layers, double factor) {
   for (LayerSeconds& layer : layers) {
@@ -28,57 +20,92 @@ void scale(std::vector<LayerSeconds>& layers, double factor) {
 
 }  // namespace
 
+namespace {
+
+/// What every strategy may have, as written.
+struct TrainingKeys {
+  double compute_factor = 1;
+  Seconds step_overhead;
+  bool mixed = false;
+  int threads = 1;
+  double serial_share = 0;
+  double compute_slowdown = 1;
+};
+
+void check_training(const YamlMap& map, TrainingKeys&) {
+  if (map.has("serial_share") && !map.has("threads"))
+    map.at("serial_share").refuse("only valid with threads");
+}
+
+const Fields<TrainingKeys>& training_fields() {
+  static const Fields<TrainingKeys> fields{
+      {field<TrainingKeys>(
+           {"kind", "name", "stepcast show strategies lists them", "required", "the strategy"}),
+       checked<TrainingKeys>("like", text("name or path"), otherwise("none"),
+                             "software stack, whose values hold for keys that the scenario does not give"),
+       field("compute_factor", &TrainingKeys::compute_factor, number(1e-6, 1e6),
+             "multiplies all layer times"),
+       checked<TrainingKeys>("network_rate", bandwidth(), otherwise("none"),
+                             "most that the threads of a host move between a NIC and its memory, where a "
+                             "library uses sockets"),
+       checked<TrainingKeys>("connection_rate", bandwidth(), otherwise("none"),
+                             "most that one connection of two hosts moves; a host has one to each other"),
+       field("step_overhead", &TrainingKeys::step_overhead, duration(),
+             "time of a step outside the layers, such as input work"),
+       checked<TrainingKeys>("host_operation", duration(), otherwise("0 s"),
+                             "with `trace: derived`: time in which the host issues one operator of the "
+                             "framework to a GPU"),
+       field("precision", &TrainingKeys::mixed, choice<bool>({{"f32", false}, {"mixed", true}}),
+             "mixed: gradients and activations have 2 bytes in messages and in memory"),
+       field("threads", &TrainingKeys::threads, integer(1, 4096),
+             "threads of a device, for a trace of one thread"),
+       field("serial_share", &TrainingKeys::serial_share, number(0, 1),
+             "share of the work that is not divided among the threads"),
+       field("compute_slowdown", &TrainingKeys::compute_slowdown, number(1, 100),
+             "factor on the time of compute during a collective"),
+       checked<TrainingKeys>("compression", choice(compression_words()), otherwise("none"),
+                             "compression of gradients; most strategies accept only none")},
+      check_training};
+  return fields;
+}
+
+/// Factor on the times of one thread where `threads` share the work and a part of it is serial.
+/// Source: G. Amdahl, "Validity of the single processor approach to achieving large scale computing
+/// capabilities", AFIPS 1967.
+double threads_factor(const TrainingKeys& keys) {
+  return keys.serial_share + (1 - keys.serial_share) / keys.threads;
+}
+
+}  // namespace
+
 const Keys& training_keys() {
-  static const Keys keys{
-      {"kind", "name", "stepcast show strategies lists them", "required", "the strategy"},
-      {"like", "name or path", "", "none",
-       "software stack, whose values hold for keys that the scenario does not give"},
-      {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies all layer times"},
-      {"network_rate", "bandwidth", "> 0", "none",
-       "most that the threads of a host move between a NIC and its memory, where a library uses sockets"},
-      {"connection_rate", "bandwidth", "> 0", "none",
-       "most that one connection of two hosts moves; a host has one to each other"},
-      {"step_overhead", "time", ">= 0", "0 s", "time of a step outside the layers, such as input work"},
-      {"host_operation", "time", ">= 0", "0 s",
-       "with `trace: derived`: time in which the host issues one operator of the framework to a GPU"},
-      {"precision", "name", "f32, mixed", "f32",
-       "mixed: gradients and activations have 2 bytes in messages and in memory"},
-      {"threads", "integer", "1 to 4096", "1", "threads of a device, for a trace of one thread"},
-      {"serial_share", "number", "0 to 1", "0", "share of the work that is not divided among the threads"},
-      {"compute_slowdown", "number", "1 to 100", "1", "factor on the time of compute during a collective"},
-      {"compression", "name", "none, one_bit, fp16, top_k", "none",
-       "compression of gradients; most strategies accept only none"}};
-  return keys;
+  return training_fields().keys();
 }
 
 TrainingOptions read_training_options(const YamlMap& map) {
+  TrainingKeys keys;
+  read_fields(map, training_fields(), keys);
   TrainingOptions options;
-  if (const auto stack = map.maybe("like")) stack->text();  // the scenario's reader has set its values
-  if (const auto factor = map.maybe("compute_factor")) options.compute_factor = factor->number(1e-6, 1e6);
-  options.compute_factor *= threads_factor(map);
-  for (const char* rate : {"network_rate", "connection_rate"})  // build_experiment applies them
-    if (map.has(rate)) map.at(rate).bytes_per_second();
-  if (const auto time = map.maybe("host_operation")) time->seconds();  // likewise: derived times contain it
-  if (const auto overhead = map.maybe("step_overhead")) options.step_overhead = overhead->seconds();
-  if (const auto precision = map.maybe("precision")) options.mixed = precision->one_of({"f32", "mixed"}) == 1;
-  if (const auto value = map.maybe("compute_slowdown")) options.compute_slowdown = value->number(1, 100);
+  options.compute_factor = keys.compute_factor * threads_factor(keys);
+  options.step_overhead = keys.step_overhead;
+  options.mixed = keys.mixed;
+  options.compute_slowdown = keys.compute_slowdown;
   return options;
 }
 
-Key bucket_key() {
-  return {"bucket", "bytes or name", ">= 1 B, tensor, model", "25 MiB",
-          "size of the gradients that one all-reduce sums"};
-}
-
-Bytes read_bucket(const YamlMap& map, Bytes otherwise) {
-  const auto value = map.maybe("bucket");
-  if (!value) return otherwise;
-  const std::string& text = value->node().text;
-  if (text == "tensor") return {0};
-  if (text == "model") return kWholeModel;
-  if (!text.empty() && std::isalpha(static_cast<unsigned char>(text[0])))
-    value->expected("a size such as \"4 MiB\", tensor or model");
-  return value->bytes(1);
+Form<Bytes> bucket_size() {
+  Form<Bytes> form = bytes(1);
+  form.type = "bytes or name";
+  form.range = ">= 1 B, tensor, model";
+  form.read = [](const YamlValue& value) -> Bytes {
+    const std::string& text = value.node().text;
+    if (text == "tensor") return {0};
+    if (text == "model") return kWholeModel;
+    if (!text.empty() && std::isalpha(static_cast<unsigned char>(text[0])))
+      value.expected("a size such as \"4 MiB\", tensor or model");
+    return value.bytes(1);
+  };
+  return form;
 }
 
 TimedWorkload make_workload(const Model& model, LayerTimes times, double compute_factor) {
@@ -164,20 +191,6 @@ namespace {
 
 constexpr auto kLoneRanks = "where each rank counts as a node";
 
-AllReduceChoice read_all_reduce(const YamlMap& map) {
-  AllReduceChoice choice;
-  if (const auto value = map.maybe("all_reduce"))
-    choice.algorithm = static_cast<Algorithm>(value->one_of(algorithm_names()));
-  if (const auto value = map.maybe("channels")) choice.channels = static_cast<int>(value->integer(1, 64));
-  if (const auto value = map.maybe("inside_node"))
-    choice.local = static_cast<LocalPart>(value->one_of(local_part_names()));
-  if (const auto value = map.maybe("between_nodes")) {
-    choice.network = static_cast<NetworkPart>(value->one_of(network_part_names()));
-  }
-  if (const auto value = map.maybe("tree_piece")) choice.tree_piece = value->bytes(1);
-  return choice;
-}
-
 /// Collectives of the plan on communicators that follow the scenario's options.
 struct Usage {
   int collectives = 0;
@@ -207,13 +220,13 @@ Usage usage_of(const Plan& plan) {
 
 Algorithm algorithm_of(const YamlMap& map) {
   const auto named = map.maybe("all_reduce");
-  return named ? static_cast<Algorithm>(named->one_of(algorithm_names())) : Algorithm::automatic;
+  return named ? algorithm_words().read(*named) : Algorithm::automatic;
 }
 
 /// Notes keys that belong to another algorithm than the one that runs.
 void note_algorithm(const YamlMap& map, const Usage& usage, IneffectiveKeys& found) {
   const Algorithm algorithm = algorithm_of(map);
-  const std::string with = "with all_reduce: " + algorithm_names()[static_cast<std::size_t>(algorithm)];
+  const std::string with = "with all_reduce: " + algorithm_words().of(algorithm);
   const bool any = algorithm == Algorithm::automatic;
   const bool ring = any || algorithm == Algorithm::ring || algorithm == Algorithm::aluminum;
   if (!ring && !usage.rings) note_ineffective(map, {"channels"}, with, found);
@@ -242,33 +255,46 @@ void note_streams(const YamlMap& map, const Usage& usage, bool at_once, Ineffect
 
 }  // namespace
 
+namespace {
+
+const Fields<AllReduceChoice>& all_reduce_fields() {
+  static const Fields<AllReduceChoice> fields{
+      field("all_reduce", &AllReduceChoice::algorithm, choice(algorithm_words()),
+            "algorithm that sums gradients; automatic takes the fastest for each buffer size, mpi and "
+            "aluminum follow the rules of these libraries"),
+      field("channels", &AllReduceChoice::channels, integer(1, 64), "rings that share each buffer"),
+      field("inside_node", &AllReduceChoice::local, choice(local_part_words()),
+            "hierarchical: algorithm inside a node"),
+      field("between_nodes", &AllReduceChoice::network, choice(network_part_words()),
+            "hierarchical: algorithm between nodes"),
+      field("tree_piece", &AllReduceChoice::tree_piece, bytes(1),
+            "double_tree: size of the pieces in its pipeline")};
+  return fields;
+}
+
+const Fields<CommunicationOptions>& communication_fields() {
+  using Options = CommunicationOptions;
+  static const Fields<Options> fields{
+      {part(&Options::all_reduce, all_reduce_fields()),
+       field("streams", &Options::streams, integer(1, 1024),
+             "streams; the collectives of one stream run one after the other"),
+       field("in_flight", &Options::in_flight, integer(1, 1024), otherwise("streams"),
+             "collectives that run at the same time")},
+      [](const YamlMap& map, Options& options) {
+        if (!map.has("in_flight")) options.in_flight = options.streams;
+      }};
+  return fields;
+}
+
+}  // namespace
+
 const Keys& communication_keys() {
-  static const Keys keys{
-      {"all_reduce", "name",
-       "automatic, ring, halving_doubling, recursive_doubling, binomial_tree, double_tree, hierarchical, "
-       "mpi, aluminum",
-       "automatic",
-       "algorithm that sums gradients; automatic takes the fastest for each buffer size, mpi and aluminum "
-       "follow the rules of these libraries"},
-      {"channels", "integer", "1 to 64", "1", "rings that share each buffer"},
-      {"inside_node", "name", "reduce_scatter, leader, flat", "reduce_scatter",
-       "hierarchical: algorithm inside a node"},
-      {"between_nodes", "name", "ring, halving_doubling, binomial_tree", "halving_doubling",
-       "hierarchical: algorithm between nodes"},
-      {"tree_piece", "bytes", ">= 1 B", "256 KiB", "double_tree: size of the pieces in its pipeline"},
-      {"streams", "integer", "1 to 1024", "1",
-       "streams; the collectives of one stream run one after the other"},
-      {"in_flight", "integer", "1 to 1024", "streams", "collectives that run at the same time"}};
-  return keys;
+  return communication_fields().keys();
 }
 
 CommunicationOptions read_communication(const YamlMap& map) {
   CommunicationOptions options;
-  options.all_reduce = read_all_reduce(map);
-  if (const auto value = map.maybe("streams")) options.streams = static_cast<int>(value->integer(1, 1024));
-  options.in_flight = options.streams;
-  if (const auto value = map.maybe("in_flight"))
-    options.in_flight = static_cast<int>(value->integer(1, 1024));
+  read_fields(map, communication_fields(), options);
   return options;
 }
 

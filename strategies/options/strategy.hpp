@@ -13,6 +13,9 @@
 
 namespace stepcast {
 
+template <class V>
+struct Form;  // core/fields.hpp
+
 /// Arithmetic of a strategy on arrays of all parameters, as ranks execute it between training steps. Real
 /// runs time it, and `Setting::measured` has its time.
 struct TimedArithmetic {
@@ -73,9 +76,9 @@ constexpr Bytes kDefaultBucket{26214400};
 /// A bucket size that holds every model: all gradients travel at once.
 constexpr Bytes kWholeModel{1e300};
 
-Key bucket_key();
 /// `bucket`: a size such as "25 MiB", `tensor` (0 B: each array alone) or `model` (kWholeModel).
-Bytes read_bucket(const YamlMap& map, Bytes otherwise = kDefaultBucket);
+Form<Bytes> bucket_size();
+constexpr auto kBucketMeaning = "size of the gradients that one all-reduce sums";
 
 /// The origin of a plan's layer times, for the results.
 struct TimesSource {

@@ -1,5 +1,6 @@
 #include "strategies/parameter_server/elastic_averaging.hpp"
 
+#include "core/fields.hpp"
 #include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/parameter_server/server_plan.hpp"
@@ -37,13 +38,25 @@ namespace {
 constexpr double kPullArrays = 3;  // reads x and y, writes x
 constexpr const char *kElasticPull = "elastic pull", *kCenterMove = "center move";
 
+/// What elastic averaging adds to the keys of servers.
+struct ElasticKeys {
+  ElasticAveraging options;
+  double local_arrays = kPullArrays;
+};
+
+const Fields<ElasticKeys>& elastic_fields() {
+  static const Fields<ElasticKeys> fields{
+      part(&ElasticKeys::options, field("period", &ElasticAveraging::period, integer(1, 1'000'000),
+                                        "tau: mini-batches between exchanges")),
+      part(&ElasticKeys::options, field("elastic_force", &ElasticAveraging::elastic_force, number(0, 1),
+                                        "a: share of the distance to the center in one move")),
+      field("local_arrays", &ElasticKeys::local_arrays, number(0, 1000),
+            "arrays that the worker's arithmetic of an exchange reads and writes")};
+  return fields;
+}
+
 const Keys& elastic_keys() {
-  static const Keys keys = joined_keys(
-      {server_keys(),
-       {{"period", "integer", "1 to 1e6", "1", "tau: mini-batches between exchanges"},
-        {"elastic_force", "number", "0 to 1", "0.9", "a: share of the distance to the center in one move"},
-        {"local_arrays", "number", "0 to 1000", "3",
-         "arrays that the worker's arithmetic of an exchange reads and writes"}}});
+  static const Keys keys = joined_keys({server_keys(), elastic_fields().keys()});
   return keys;
 }
 
@@ -53,10 +66,10 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   use_measured_update(setting, kCenterMove, servers);
   refuse_compression(map,
                      "not supported with kind: elastic_averaging, which sends parameters, not gradients");
-  ElasticAveraging options;
+  ElasticKeys keys;
+  read_fields(map, elastic_fields(), keys);
+  ElasticAveraging& options = keys.options;
   options.steps = setting.steps;
-  options.period = read_period(map);
-  if (const auto force = map.maybe("elastic_force")) options.elastic_force = force->number(0, 1);
 
   ServerStrategy strategy;
   strategy.answer_first = true;
@@ -64,7 +77,7 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   strategy.updates_a_step = 1.0 / options.period;
   strategy.apply = elastic_center_move(options.elastic_force);
   strategy.pull = {kElasticPull,
-                   exchange_arithmetic_seconds(map, setting, servers, {kElasticPull, kPullArrays}),
+                   exchange_arithmetic_seconds(map, setting, servers, {kElasticPull, keys.local_arrays}),
                    elastic_pull(options.elastic_force)};
   strategy.program = [options, pull = strategy.pull](ServerClient client) {
     const auto run = std::make_shared<const ElasticRun>(

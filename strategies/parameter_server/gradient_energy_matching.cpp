@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/fields.hpp"
 #include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/parameter_server/server_plan.hpp"
@@ -50,12 +51,23 @@ constexpr double kUpdateArraysOfCenter = 3;  // reads two, writes one
 constexpr double kMatchArrays = 39;
 constexpr const char *kMatching = "energy matching", *kCenterSum = "center sum";
 
+/// What energy matching adds to the keys of servers.
+struct MatchingKeys {
+  GradientEnergyMatching options;
+  double local_arrays = kMatchArrays;
+};
+
+const Fields<MatchingKeys>& matching_fields() {
+  static const Fields<MatchingKeys> fields{
+      part(&MatchingKeys::options, field("period", &GradientEnergyMatching::period, integer(1, 1'000'000),
+                                         "mini-batches between updates")),
+      field("local_arrays", &MatchingKeys::local_arrays, number(0, 1000),
+            "arrays that the worker's arithmetic of an exchange reads and writes")};
+  return fields;
+}
+
 const Keys& matching_keys() {
-  static const Keys keys =
-      joined_keys({server_keys(),
-                   {{"period", "integer", "1 to 1e6", "1", "mini-batches between updates"},
-                    {"local_arrays", "number", "0 to 1000", "39",
-                     "arrays that the worker's arithmetic of an exchange reads and writes"}}});
+  static const Keys keys = joined_keys({server_keys(), matching_fields().keys()});
   return keys;
 }
 
@@ -68,9 +80,10 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
                      "updates");
   if (servers.sub_masters > 0)
     servers.sub_masters_at->refuse("not supported with kind: gradient_energy_matching");
-  GradientEnergyMatching options;
+  MatchingKeys keys;
+  read_fields(map, matching_fields(), keys);
+  GradientEnergyMatching& options = keys.options;
   options.steps = setting.steps;
-  options.period = read_period(map);
 
   ServerStrategy strategy;
   strategy.held_arrays = 4;  // velocity, center as it was read before, center as it was read, update
@@ -78,7 +91,7 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
   strategy.apply = add_to_center;
   strategy.program =
       [options, match = LocalWork{
-                    kMatching, exchange_arithmetic_seconds(map, setting, servers, {kMatching, kMatchArrays}),
+                    kMatching, exchange_arithmetic_seconds(map, setting, servers, {kMatching, keys.local_arrays}),
                     match_and_continue}](ServerClient client) {
         const auto run = std::make_shared<const EnergyMatchingRun>(
             EnergyMatchingRun{options, match, std::move(client.servers), client.batch, client.array});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/fields.hpp"
 #include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/parameter_server/server_plan.hpp"
 
@@ -136,42 +137,65 @@ void check(const YamlMap& map, const ParameterServer& options, const ServerOptio
     servers.sub_masters_at->refuse("only valid with mode: asynchronous");
 }
 
-ServerRules read_rules(const YamlMap& map, const Setting& setting) {
-  ServerRules rules;
-  if (const auto mode = map.maybe("mode"))
-    rules.mode = static_cast<Mode>(mode->one_of({"asynchronous", "synchronous", "bounded_staleness"}));
-  rules.versions = setting.steps;
-  if (rules.mode == Mode::bounded_staleness) {
-    rules.bound = static_cast<int>(
-        map.at("staleness_bound", "updates that a worker may be ahead of the slowest").integer(0, 1'000'000));
+/// What a parameter server adds to the keys of servers.
+struct ParameterServerKeys {
+  ParameterServer options;
+  bool divide_arrays = true;
+  Mode mode = Mode::asynchronous;
+  int backup_workers = 0;
+  std::optional<int> staleness_bound;
+};
+
+void check_mode(const YamlMap& map, ParameterServerKeys& keys) {
+  if (keys.mode == Mode::bounded_staleness) {
+    map.at("staleness_bound", "updates that a worker may be ahead of the slowest");
   } else if (const auto bound = map.maybe("staleness_bound")) {
     bound->refuse("only valid with mode: bounded_staleness");
   }
-  return rules;
 }
 
-int read_backup_workers(const YamlMap& map, const Setting& setting, const ServerOptions& servers, Mode mode) {
+const Fields<ParameterServer>& downpour_fields() {
+  static const Fields<ParameterServer> fields{
+      field("n_push", &ParameterServer::n_push, integer(1, 1'000'000),
+            "mini-batches between two updates that a worker sends"),
+      field("n_fetch", &ParameterServer::n_fetch, integer(1, 1'000'000),
+            "mini-batches between two reads of the parameters"),
+      field("overlap", &ParameterServer::overlap, boolean(),
+            "whether reads and updates are sent during the mini-batches"),
+      field("message_slowdown", &ParameterServer::message_slowdown, number(1, 100),
+            "overlap: factor on the time of compute while a read or an update is sent")};
+  return fields;
+}
+
+const Fields<ParameterServerKeys>& parameter_server_fields() {
+  using Own = ParameterServerKeys;
+  static const Fields<Own> fields{
+      {part(&Own::options, downpour_fields()),
+       field("divide_arrays", &Own::divide_arrays, boolean(),
+             "whether every server holds a part of each array; false: each array lies whole on one server"),
+       field("mode", &Own::mode,
+             choice<Mode>({{"asynchronous", Mode::asynchronous},
+                           {"synchronous", Mode::synchronous},
+                           {"bounded_staleness", Mode::bounded_staleness}}),
+             "when the server applies updates and answers"),
+       field("backup_workers", &Own::backup_workers, integer(0, 1'000'000),
+             "synchronous: workers whose late updates the server drops"),
+       field("staleness_bound", &Own::staleness_bound, integer(0, 1'000'000),
+             "bounded_staleness: updates that a worker may be ahead of the slowest")},
+      check_mode};
+  return fields;
+}
+
+void check_backup_workers(const YamlMap& map, const Setting& setting, const ServerOptions& servers,
+                          const ParameterServerKeys& keys) {
   const auto value = map.maybe("backup_workers");
-  if (!value) return 0;
-  const int ranks = servers.group_size * servers.machines_per_replica;
-  const int backup = static_cast<int>(value->integer(0, 1'000'000));
-  if (backup > 0 && mode != Mode::synchronous) value->refuse("only valid with mode: synchronous");
+  if (!value) return;
+  const int ranks = servers.group_size * servers.machines_per_replica, backup = keys.backup_workers;
+  if (backup > 0 && keys.mode != Mode::synchronous) value->refuse("only valid with mode: synchronous");
   if (backup >= setting.workers() / ranks)
     value->refuse(
         fmt::format("expected fewer than {} backup workers, got {}", setting.workers() / ranks, backup));
   if (backup > 0 && ranks > 1) value->refuse("not supported with group_size or machines_per_replica above 1");
-  return backup;
-}
-
-ParameterServer parameter_server_options(const YamlMap& map, const Setting& setting) {
-  ParameterServer options;
-  options.steps = setting.steps;
-  if (const auto value = map.maybe("n_push")) options.n_push = static_cast<int>(value->integer(1, 1'000'000));
-  if (const auto value = map.maybe("n_fetch"))
-    options.n_fetch = static_cast<int>(value->integer(1, 1'000'000));
-  if (const auto value = map.maybe("overlap")) options.overlap = value->boolean();
-  if (const auto value = map.maybe("message_slowdown")) options.message_slowdown = value->number(1, 100);
-  return options;
 }
 
 /// The server's step: v = v - learning rate x update. A round's sum is cleared for the next round.
@@ -196,28 +220,8 @@ std::function<std::function<Program(Worker&)>(ServerClient)> make_program(const 
   };
 }
 
-bool divides_arrays(const YamlMap& map) {
-  const auto value = map.maybe("divide_arrays");
-  return !value || value->boolean();
-}
-
 const Keys& parameter_server_keys() {
-  static const Keys keys = joined_keys(
-      {server_keys(),
-       compression_keys(),
-       {{"n_push", "integer", "1 to 1e6", "1", "mini-batches between two updates that a worker sends"},
-        {"n_fetch", "integer", "1 to 1e6", "1", "mini-batches between two reads of the parameters"},
-        {"overlap", "boolean", "", "false", "whether reads and updates are sent during the mini-batches"},
-        {"message_slowdown", "number", "1 to 100", "1",
-         "overlap: factor on the time of compute while a read or an update is sent"},
-        {"divide_arrays", "boolean", "", "true",
-         "whether every server holds a part of each array; false: each array lies whole on one server"},
-        {"mode", "name", "asynchronous, synchronous, bounded_staleness", "asynchronous",
-         "when the server applies updates and answers"},
-        {"backup_workers", "integer", ">= 0", "0",
-         "synchronous: workers whose late updates the server drops"},
-        {"staleness_bound", "integer", "0 to 1e6", "none",
-         "bounded_staleness: updates that a worker may be ahead of the slowest"}}});
+  static const Keys keys = joined_keys({server_keys(), compression_keys(), parameter_server_fields().keys()});
   return keys;
 }
 
@@ -225,11 +229,17 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, parameter_server_keys());
   ServerOptions servers = read_server_options(map, 5);  // momentum: reads three arrays, writes two
   use_measured_update(setting, kServerUpdate, servers);
-  ParameterServer options = parameter_server_options(map, setting);
+  ParameterServerKeys keys;
+  read_fields(map, parameter_server_fields(), keys);
+  ParameterServer& options = keys.options;
+  options.steps = setting.steps;
   ServerStrategy strategy;
-  strategy.rules = read_rules(map, setting);
-  check(map, options, servers, strategy.rules.mode);
-  strategy.backup_workers = read_backup_workers(map, setting, servers, strategy.rules.mode);
+  strategy.rules.mode = keys.mode;
+  strategy.rules.versions = setting.steps;
+  strategy.rules.bound = keys.staleness_bound.value_or(strategy.rules.bound);
+  check(map, options, servers, keys.mode);
+  check_backup_workers(map, setting, servers, keys);
+  strategy.backup_workers = keys.backup_workers;
   strategy.updates_a_step = 1.0 / options.n_push;
   strategy.held_arrays = options.n_push > 1 || options.overlap ? 1 : 0;  // accrued gradients
   strategy.compression = read_compression_options(map, setting);
@@ -239,7 +249,7 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   options.local_update = !options.rounds;
   options.array_rounds = options.rounds && options.overlap;
   strategy.array_rounds = options.array_rounds;
-  strategy.whole_arrays = !divides_arrays(map) && options.array_rounds;
+  strategy.whole_arrays = !keys.divide_arrays && options.array_rounds;
   strategy.apply = descend(options.rounds ? Array::gradients : Array::update);
   strategy.program = make_program(options, compressed);
   Plan plan = server_plan(setting, servers, strategy);

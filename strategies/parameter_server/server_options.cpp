@@ -4,16 +4,12 @@
 
 #include <cmath>
 
+#include "core/fields.hpp"
 #include "models/layer_times/trace.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 
 namespace stepcast {
 namespace {
-
-int whole(const YamlMap& map, const char* key, int otherwise, int least, int most) {
-  const auto value = map.maybe(key);
-  return value ? static_cast<int>(value->integer(least, most)) : otherwise;
-}
 
 /// Refuses a key that has no effect without another key.
 void require_with(const YamlMap& map, const char* key, const char* other) {
@@ -21,50 +17,74 @@ void require_with(const YamlMap& map, const char* key, const char* other) {
   if (value && !map.has(other)) value->refuse(std::string("only valid with ") + other);
 }
 
-void read_tree(const YamlMap& map, ServerOptions& options) {
-  options.sub_masters_at = map.maybe("sub_masters");
-  options.group_at = map.maybe("group_size");
-  options.machines_at = map.maybe("machines_per_replica");
-  options.sub_masters = whole(map, "sub_masters", 0, 0, 1'000'000);
-  options.sub_master_every = whole(map, "sub_master_every", 1, 1, 1'000'000);
-  options.group_size = whole(map, "group_size", 1, 1, 1'000'000);
-  options.machines_per_replica = whole(map, "machines_per_replica", 1, 1, 1'000'000);
+void check_tree(const YamlMap& map, const ServerOptions& options) {
   if (options.sub_masters > 0 && options.shards > 1)
-    options.shards_at->refuse("not supported with sub_masters; give shards: 1");
+    map.at("shards").refuse("not supported with sub_masters; give shards: 1");
   if (options.group_size > 1 && options.machines_per_replica > 1)
-    options.machines_at->refuse("give either group_size or machines_per_replica");
+    map.at("machines_per_replica").refuse("give either group_size or machines_per_replica");
   if (options.sub_masters > 0 && options.machines_per_replica > 1)
-    options.machines_at->refuse("not supported with sub_masters");
-  if (const auto value = map.maybe("exchange_overhead")) options.exchange_overhead = value->seconds();
+    map.at("machines_per_replica").refuse("not supported with sub_masters");
+}
+
+void check_servers(const YamlMap& map, ServerOptions& options) {
+  if (options.apply_time && options.apply_trace)
+    options.apply_trace->refuse("give either apply_time or apply_trace");
+  if (options.apply_time && options.apply_arrays == 0)
+    map.at("apply_arrays").refuse("expected more than 0, because apply_time is given");
+  if (options.validate_every > 0) map.at("validation_time", "seconds of a validation on the master");
+  check_tree(map, options);
+  require_with(map, "validation_time", "validate_every");
+  require_with(map, "sub_master_every", "sub_masters");
+  require_with(map, "arrays", "messages");
+}
+
+const Fields<ServerOptions>& server_fields() {
+  using Options = ServerOptions;
+  using Place = Options::Place;
+  const Form<std::int64_t> count = integer(1, 1'000'000);
+  static const Fields<Options> fields{
+      {field("shards", &Options::shards, integer(1, 100'000), "servers, each with a part of the parameters"),
+       field("server", &Options::place,
+             choice<Place>({{"own_host", Place::own_host},
+                            {"own_device", Place::own_device},
+                            {"colocated", Place::colocated}}),
+             "where the servers run"),
+       field("messages", &Options::by_array, choice<bool>({{"model", false}, {"array", true}}),
+             "one message for all arrays, or one for each array"),
+       field("master", &Options::serial, choice<bool>({{"concurrent", false}, {"serial", true}}),
+             "a serial master receives, applies and answers one client after the other"),
+       field("apply_time", &Options::apply_time, duration(), otherwise("derived"),
+             "time of a server to apply an update of the whole model"),
+       field<Options>({"apply_trace", "name or path", "", "none",
+                       "trace whose update times give the time of a server's update"},
+                      [](const YamlValue& value, Options& options) { options.apply_trace = value; }),
+       field("apply_arrays", &Options::apply_arrays, number(0, 1000),
+             otherwise("that of the strategy's update"), "arrays that an update reads and writes"),
+       field("validate_every", &Options::validate_every, integer(1, 1'000'000'000), otherwise("none"),
+             "updates between two validations on the server"),
+       field("validation_time", &Options::validation, duration(), otherwise("required with validate_every"),
+             "time of a validation"),
+       field("exchanged", &Options::exchanged, bytes(1), otherwise("that of the model"),
+             "size of all parameters in messages"),
+       field("arrays", &Options::arrays, count, otherwise("those of the model"),
+             "number of arrays, with messages: array"),
+       field("sub_masters", &Options::sub_masters, integer(0, 1'000'000),
+             "servers between the workers and the master"),
+       field("sub_master_every", &Options::sub_master_every, count,
+             "updates between two exchanges of a sub-master with the master"),
+       field("group_size", &Options::group_size, count, "ranks of one worker, each with its own samples"),
+       field("machines_per_replica", &Options::machines_per_replica, count,
+             "devices that share the network of one worker"),
+       field("exchange_overhead", &Options::exchange_overhead, duration(),
+             "machines_per_replica: device time of every exchange between them")},
+      check_servers};
+  return fields;
 }
 
 }  // namespace
 
 const Keys& server_keys() {
-  static const Keys keys = joined_keys(
-      {training_keys(),
-       communication_keys(),
-       {{"shards", "integer", "1 to 1e5", "1", "servers, each with a part of the parameters"},
-        {"server", "name", "own_host, own_device, colocated", "own_host", "where the servers run"},
-        {"messages", "name", "model, array", "model", "one message for all arrays, or one for each array"},
-        {"master", "name", "concurrent, serial", "concurrent",
-         "a serial master receives, applies and answers one client after the other"},
-        {"apply_time", "time", ">= 0", "derived", "time of a server to apply an update of the whole model"},
-        {"apply_trace", "name or path", "", "none",
-         "trace whose update times give the time of a server's update"},
-        {"apply_arrays", "number", "0 to 1000", "that of the strategy's update",
-         "arrays that an update reads and writes"},
-        {"validate_every", "integer", "1 to 1e9", "none", "updates between two validations on the server"},
-        {"validation_time", "time", ">= 0", "required with validate_every", "time of a validation"},
-        {"exchanged", "bytes", ">= 1 B", "that of the model", "size of all parameters in messages"},
-        {"arrays", "integer", "1 to 1e6", "those of the model", "number of arrays, with messages: array"},
-        {"sub_masters", "integer", "0 to 1e6", "0", "servers between the workers and the master"},
-        {"sub_master_every", "integer", "1 to 1e6", "1",
-         "updates between two exchanges of a sub-master with the master"},
-        {"group_size", "integer", "1 to 1e6", "1", "ranks of one worker, each with its own samples"},
-        {"machines_per_replica", "integer", "1 to 1e6", "1", "devices that share the network of one worker"},
-        {"exchange_overhead", "time", ">= 0", "0 s",
-         "machines_per_replica: device time of every exchange between them"}}});
+  static const Keys keys = joined_keys({training_keys(), communication_keys(), server_fields().keys()});
   return keys;
 }
 
@@ -85,38 +105,17 @@ void note_ineffective_server_options(const YamlMap& map, const ServerOptions& op
     note_ineffective(map, {"sub_master_every"}, "with sub_masters: 0", plan.ineffective_keys);
 }
 
-int read_period(const YamlMap& map) {
-  return whole(map, "period", 1, 1, 1'000'000);
-}
-
 ServerOptions read_server_options(const YamlMap& map, double apply_arrays) {
   ServerOptions options;
+  options.apply_arrays = apply_arrays;
   options.training = read_training_options(map);
   options.communication = read_communication(map);
+  read_fields(map, server_fields(), options);
   options.shards_at = map.maybe("shards");
-  options.shards = whole(map, "shards", 1, 1, 100'000);
-  if (const auto value = map.maybe("server"))
-    options.place = static_cast<ServerOptions::Place>(value->one_of({"own_host", "own_device", "colocated"}));
-  options.place_at = map.maybe("server") ? map.maybe("server") : map.maybe("kind");
-  if (const auto value = map.maybe("messages")) options.by_array = value->one_of({"model", "array"}) == 1;
-  if (const auto value = map.maybe("master")) options.serial = value->one_of({"concurrent", "serial"}) == 1;
-  if (const auto value = map.maybe("apply_time")) options.apply_time = value->seconds();
-  options.apply_trace = map.maybe("apply_trace");
-  if (options.apply_time && options.apply_trace)
-    options.apply_trace->refuse("give either apply_time or apply_trace");
-  options.apply_arrays = apply_arrays;
-  if (const auto value = map.maybe("apply_arrays")) options.apply_arrays = value->number(0, 1000);
-  if (options.apply_time && options.apply_arrays == 0)
-    map.at("apply_arrays").refuse("expected more than 0, because apply_time is given");
-  options.validate_every = whole(map, "validate_every", 0, 1, 1'000'000'000);
-  if (options.validate_every > 0)
-    options.validation = map.at("validation_time", "seconds of a validation on the master").seconds();
-  if (const auto value = map.maybe("exchanged")) options.exchanged = value->bytes(1);
-  if (const auto value = map.maybe("arrays")) options.arrays = static_cast<int>(value->integer(1, 1'000'000));
-  read_tree(map, options);
-  require_with(map, "validation_time", "validate_every");
-  require_with(map, "sub_master_every", "sub_masters");
-  require_with(map, "arrays", "messages");
+  options.place_at = map.has("server") ? map.maybe("server") : map.maybe("kind");
+  options.sub_masters_at = map.maybe("sub_masters");
+  options.group_at = map.maybe("group_size");
+  options.machines_at = map.maybe("machines_per_replica");
   return options;
 }
 

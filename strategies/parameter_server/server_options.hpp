@@ -44,9 +44,6 @@ const Keys& server_keys();  ///< with training_keys() and communication_keys()
 /// @param apply_arrays  default of the key
 ServerOptions read_server_options(const YamlMap& map, double apply_arrays);
 
-/// The key `period` of strategies: the number of mini-batches between two exchanges.
-int read_period(const YamlMap& map);
-
 /// Notes which of server_keys() have no effect on the plan.
 /// @param sums  whether a server adds up the updates of a round
 void note_ineffective_server_options(const YamlMap& map, const ServerOptions& options, bool sums, Plan& plan);

@@ -131,11 +131,9 @@ Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, 
   constexpr double kMostArrays = 1000;
   const Workload whole = whole_workload(setting, options, samples_of_worker(setting, options)).workload;
   double arrays = usual.arrays;
-  if (const auto value = map.maybe("local_arrays")) {
-    arrays = value->number(0, kMostArrays);
-  } else if (const auto time = setting.measured_time(usual.name); time && !options.apply_trace) {
+  const auto time = setting.measured_time(usual.name);
+  if (time && !map.has("local_arrays") && !options.apply_trace)
     arrays = std::min(kMostArrays, *time / array_work(whole, 1));
-  }
   return array_work(whole, arrays / options.machines_per_replica);
 }
 

@@ -62,19 +62,19 @@ Draw draw(const Noise& noise, std::uint64_t seed, std::uint32_t worker, std::uin
   return drawn;
 }
 
-const std::vector<std::string>& jitter_names() {
-  static const std::vector<std::string> names{"none", "trace", "lognormal", "layers"};
-  return names;
+const Words<Fidelity>& fidelity_words() {
+  static const Words<Fidelity> words{{"automatic", Fidelity::automatic},
+                                     {"message", Fidelity::message},
+                                     {"fluid", Fidelity::fluid},
+                                     {"coupled", Fidelity::coupled}};
+  return words;
 }
 
-const std::vector<std::string>& fidelity_names() {
-  static const std::vector<std::string> names{"automatic", "message", "fluid", "coupled"};
-  return names;
-}
-
-const std::vector<std::string>& link_sharing_names() {
-  static const std::vector<std::string> names{"automatic", "max_min", "simgrid"};
-  return names;
+const Words<LinkSharing>& link_sharing_words() {
+  static const Words<LinkSharing> words{{"automatic", LinkSharing::automatic},
+                                        {"max_min", LinkSharing::max_min},
+                                        {"simgrid", LinkSharing::simgrid}};
+  return words;
 }
 
 namespace {

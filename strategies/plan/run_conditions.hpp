@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "core/words.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/program/worker.hpp"
 
@@ -32,16 +33,14 @@ struct Noise {
   bool is_none() const { return jitter == Jitter::none && !has_stragglers(); }
 };
 
-const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jitter
-
 /// The level of detail at which a collective is simulated (docs/explanation/simulation.md): every message; a
 /// flow for each edge of a phase; or one flow over all the links that a phase occupies.
 enum class Fidelity { automatic, message, fluid, coupled };
-const std::vector<std::string>& fidelity_names();  ///< in the order of Fidelity
+const Words<Fidelity>& fidelity_words();
 
 /// The solver of max-min sharing of links: stepcast's own, or SimGrid's, which is its reference.
 enum class LinkSharing { automatic, max_min, simgrid };
-const std::vector<std::string>& link_sharing_names();  ///< in the order of LinkSharing
+const Words<LinkSharing>& link_sharing_words();
 
 /// Use of one program for all equal workers of a role. automatic: where that is exact, or where separate
 /// programs would take too long (docs/explanation/simulation.md).

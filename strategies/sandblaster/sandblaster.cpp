@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/fields.hpp"
 #include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/strategy.hpp"
@@ -199,30 +200,36 @@ namespace {
 
 constexpr double kVectorArrays = 3;  // an axpy reads two and writes one; a dot product reads two
 
-int whole(const YamlMap& map, const char* key, int otherwise) {
-  const auto value = map.maybe(key);
-  return value ? static_cast<int>(value->integer(1, 1'000'000'000)) : otherwise;
+const Fields<WorkQueue::Options>& queue_fields() {
+  using Queue = WorkQueue::Options;
+  static const Fields<Queue> fields{field("tasks", &Queue::tasks, integer(1, 10'000'000),
+                                          required("portions of a batch"), "portions of a batch"),
+                                    field("send_every", &Queue::send_every, integer(1, 1'000'000'000),
+                                          "portions after which a replica sends its gradients"),
+                                    field("backup_tasks", &Queue::backup_tasks, boolean(),
+                                          "whether slow portions are given to a second replica")};
+  return fields;
+}
+
+const Fields<Sandblaster>& sandblaster_fields() {
+  static const Fields<Sandblaster> fields{part(&Sandblaster::queue, queue_fields()),
+                                          field("history", &Sandblaster::history, integer(1, 1'000'000'000),
+                                                "pairs of vectors that L-BFGS keeps")};
+  return fields;
 }
 
 const Keys& sandblaster_keys() {
   static const Keys keys = joined_keys(
-      {training_keys(),
-       keys_named(server_keys(), {"shards", "server", "messages", "exchanged", "arrays"}),
-       {{"tasks", "integer", "1 to 1e7", "required", "portions of a batch"},
-        {"send_every", "integer", "1 to 1e9", "1", "portions after which a replica sends its gradients"},
-        {"backup_tasks", "boolean", "", "false", "whether slow portions are given to a second replica"},
-        {"history", "integer", "1 to 1e9", "10", "pairs of vectors that L-BFGS keeps"}}});
+      {training_keys(), keys_named(server_keys(), {"shards", "server", "messages", "exchanged", "arrays"}),
+       sandblaster_fields().keys()});
   return keys;
 }
 
 Sandblaster sandblaster_options(const YamlMap& map, const Setting& setting) {
   Sandblaster options;
+  read_fields(map, sandblaster_fields(), options);
   options.batches = setting.steps;
   options.queue.replicas = setting.workers();
-  options.queue.tasks = static_cast<int>(map.at("tasks", "portions of a batch").integer(1, 10'000'000));
-  options.queue.send_every = whole(map, "send_every", 1);
-  if (const auto value = map.maybe("backup_tasks")) options.queue.backup_tasks = value->boolean();
-  options.history = whole(map, "history", 10);
   return options;
 }
 

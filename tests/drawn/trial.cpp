@@ -50,10 +50,10 @@ const char* fold_text(Folding fold) {
 std::string to_text(const Form& form) {
   std::string text;
   if (form.fidelity != Fidelity::automatic)
-    text += " --set simulation.fidelity=" + fidelity_names()[static_cast<std::size_t>(form.fidelity)];
+    text += " --set simulation.fidelity=" + fidelity_words().of(form.fidelity);
   if (form.fold != Folding::automatic) text += fmt::format(" --set simulation.fold={}", fold_text(form.fold));
   if (form.sharing != LinkSharing::automatic)
-    text += " --set simulation.sharing=" + link_sharing_names()[static_cast<std::size_t>(form.sharing)];
+    text += " --set simulation.sharing=" + link_sharing_words().of(form.sharing);
   return text;
 }
 

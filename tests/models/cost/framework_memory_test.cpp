@@ -53,8 +53,7 @@ std::string documented_row(const YamlMap& row) {
       MemoryOptions::OptimizerState::sgd, MemoryOptions::OptimizerState::adamw};
   if (row.has("optimizer"))
     options.optimizer = optimizers.at(row.at("optimizer", "").one_of({"momentum", "adam", "sgd", "adamw"}));
-  if (row.has("gelu"))
-    options.gelu = static_cast<KernelChoice::Gelu>(row.at("gelu", "").one_of(gelu_names()));
+  if (row.has("gelu")) options.gelu = gelu_words().read(row.at("gelu", ""));
   if (row.has("keep_logits")) options.keep_logits = row.at("keep_logits", "").boolean();
   if (row.has("fp32_logits")) options.fp32_logits = row.at("fp32_logits", "").boolean();
   if (row.has("softmax_input")) options.softmax_input = row.at("softmax_input", "").boolean();

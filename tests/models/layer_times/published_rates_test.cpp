@@ -16,8 +16,8 @@ const std::string kSources = STEPCAST_SOURCE_DIR;
 /// A row of the documented table, from a row of models/measured/rates.yaml.
 std::string rate_row(const YamlMap& row) {
   KernelChoice choice;
-  choice.precision = static_cast<KernelChoice::Precision>(row.at("precision", "").one_of(precision_names()));
-  choice.layout = static_cast<KernelChoice::Layout>(row.at("layout", "").one_of(layout_names()));
+  choice.precision = precision_words().read(row.at("precision", ""));
+  choice.layout = layout_words().read(row.at("layout", ""));
   const std::string model = row.at("model", "").text(), device = row.at("device", "").text();
   const std::int64_t batch = row.at("batch", "").integer(1, 10'000);
   const Seconds step = roofline_step(shipped_model(model), batch,

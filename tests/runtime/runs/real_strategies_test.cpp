@@ -100,8 +100,7 @@ TEST_CASE("block training follows its formula, worked out by hand", "[validate][
   const std::string strategy = fmt::format(
       "{{kind: bmuf, mini_batches: 2, aggregation: flat, block_momentum: {}, block_learning_rate: 0.8, "
       "form: {}}}",
-      by_workers ? "by_workers, block_momentum_after: 1" : "0.6",
-      block_form_names()[static_cast<std::size_t>(form)]);
+      by_workers ? "by_workers, block_momentum_after: 1" : "0.6", block_form_words().of(form));
   for (const Floats& own : trained(plan_of(strategy, workers, 0, 3), kMomentum))
     check_equal(own, global, 2e-6);
 }

@@ -123,7 +123,7 @@ TEST_CASE("invalid faults and campaigns are refused at their place", "[scenarios
   refused_link("node: 1, at: 1 s, lasts: 1 s, share: 1",
                ".share: expected a number from 0 to 0.99, got \"1\"");
   refused_link(
-      "links: node 3 NIC 0 upp",
+      "links: node 3 NIC 0 upp, lasts: 1 s",
       ".links: expected names of links, such as \"node 3 NIC 0 up\" (* stands for anything), got \"node 3 "
       "NIC 0 upp\"");
   refused("faults={slow: {share: 0.1, factor: 2, lasts: 1 s}}",

@@ -60,51 +60,9 @@ void for_each_key(const Keys& keys, const std::string& prefix, const Visit& visi
   }
 }
 
-bool is_number(std::string_view type) {
-  return type == "integer" || type == "number";
-}
-
-std::string number_text(std::string_view type, double number) {
-  return type == "integer" ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
-}
-
-/// Checks one key against the reader: what the table refuses is refused, and the ends of its range are not.
-void check_key(const YamlNode& run, const std::string& path, const Key& key) {
-  CAPTURE(path, key.type, key.range);
-  if (path == "workers" || path == "learning.data.kind" || path.starts_with("learning.data.t")) return;
-  if (const auto words = allowed_words(key); key.type == "name" && !words.empty()) {
-    CHECK(complaint(run, path, "no-such-word", false).find("expected one of") != std::string::npos);
-    for (const std::string& word : words)
-      CHECK(complaint(run, path, word, false).find("expected one of") == std::string::npos);
-  }
-  const auto range = number_range(key);
-  if (!is_number(key.type) || !range) return;
-  CHECK(!complaint(run, path, "text", true).empty());
-  const double below = range->low - (key.type == "integer" ? 1 : 1e-3 * std::max(1.0, std::abs(range->low)));
-  CHECK(!complaint(run, path, number_text(key.type, below), false).empty());
-  if (range->high < 1e300)
-    CHECK(!complaint(run, path, number_text(key.type, range->high * 1.01 + 1), false).empty());
-  if (range->without_high) CHECK(!complaint(run, path, number_text(key.type, range->high), false).empty());
-  for (const double end : {range->low, range->high}) {
-    if (std::abs(end) >= 1e300 || (range->without_high && end == range->high)) continue;
-    CHECK(complaint(run, path, number_text(key.type, end), false).find(": expected a") == std::string::npos);
-  }
-}
-
 const char* kSynchronous = "{kind: synchronous}";
 
 }  // namespace
-
-TEST_CASE("tables and readers of a scenario agree on every number and word", "[scenarios][keys]") {
-  const YamlNode run = whole_run(kSynchronous);
-  for_each_key(run_keys(), "", [&](const std::string& path, const Key& key) {
-    if (path.find("platform.") == 0 || path.find("model.") == 0) return;  // checked with files of their own
-    if (path == "faults.device_mtbf" || path == "memory.free_error_signals") return;
-    // Another key bounds these more tightly than the table says.
-    if (path == "campaign.folds_at_once" || path == "campaign.optimizer.generation") return;
-    check_key(run, path, key);
-  });
-}
 
 TEST_CASE("a key that no table has is refused everywhere in a scenario", "[scenarios][keys]") {
   const YamlNode run = whole_run(kSynchronous);

@@ -71,7 +71,7 @@ TEST_CASE("a mapping of another kind replaces the inherited one as a whole", "[s
 
 TEST_CASE("errors of inherited keys name the file that has them", "[scenarios][defaults][errors]") {
   Files files;
-  files.write("base.yaml", kBase + "assumed: [{key: k}]\n");
+  files.write("base.yaml", kBase + "assumed: [{key: k, why: w}]\n");
   files.write("own.yaml", "name: own\ndefaults: base.yaml\n");
   CHECK(files.error("own.yaml") == "base.yaml:6:11: assumed[0].range: missing (expected [low, high])");
   files.write("nameless.yaml", "defaults: base.yaml\n");

@@ -1,0 +1,253 @@
+#include "scenarios/experiment/read_run.hpp"
+
+#include <fmt/format.h>
+
+#include "core/fields.hpp"
+#include "models/work/model_flops.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
+
+namespace stepcast {
+namespace {
+
+/// An entry of `noise.stragglers`.
+struct Straggler {
+  std::optional<std::uint32_t> worker, node;
+  double factor = 1;
+};
+
+constexpr std::int64_t kMostWorkers = (1 << 20) - 1;
+
+const Fields<Straggler>& straggler_fields() {
+  static const Fields<Straggler> fields{
+      field("worker", &Straggler::worker, integer(0, kMostWorkers), otherwise("this or `node`"),
+            "rank of a slow worker"),
+      field("node", &Straggler::node, integer(0, kMostWorkers), otherwise("this or `worker`"),
+            "slow node; only with `per: node`"),
+      field("factor", &Straggler::factor, number(1, 1000),
+            required("by how much it is slower, a number >= 1"), "factor on the time of this worker's work")};
+  return fields;
+}
+
+void read_stragglers(const YamlValue& value, Noise& noise) {
+  const std::string unit = noise.per_node ? "node" : "worker";
+  for (const YamlValue& item : value.list()) {
+    Straggler slow;
+    const YamlMap map = read_mapping(item, straggler_fields(), slow);
+    if (const auto other = map.maybe(noise.per_node ? "worker" : "node"))
+      other->refuse(noise.per_node ? "not valid with per: node; give node" : "only valid with per: node");
+    const YamlValue number = map.at(unit, "the number of a slow " + unit + ", counted from 0");
+    const std::uint32_t one = noise.per_node ? *slow.node : *slow.worker;
+    if (!noise.stragglers.emplace(one, slow.factor).second)
+      number.refuse(fmt::format("{} {} is listed twice; give one factor", unit, one));
+  }
+}
+
+void check_noise(const YamlMap& map, Noise& noise) {
+  if (noise.jitter == Noise::Jitter::lognormal || noise.jitter == Noise::Jitter::layers)
+    map.at("sigma", "the spread of the jitter, a number from 0 to 10");
+  if (map.has("sigma") && !map.has("jitter"))
+    map.at("sigma").refuse("only valid with jitter: lognormal or layers");
+  if (noise.straggler_share > 0) map.at("straggler_factor", "by how much they are slower, a number >= 1");
+  if (map.has("straggler_factor") && !map.has("straggler_share"))
+    map.at("straggler_factor").refuse("only valid with straggler_share");
+}
+
+const Fields<Noise>& noise_fields() {
+  using Jitter = Noise::Jitter;
+  static const Fields<Noise> fields{
+      {field("jitter", &Noise::jitter,
+             choice<Jitter>({{"none", Jitter::none},
+                             {"trace", Jitter::trace},
+                             {"lognormal", Jitter::lognormal},
+                             {"layers", Jitter::layers}}),
+             "variation from step to step"),
+       field("sigma", &Noise::sigma, number(0, 10), otherwise("required for `lognormal` and `layers`"),
+             "standard deviation of the logarithm of the factor"),
+       field("per", &Noise::per_node, choice<bool>({{"worker", false}, {"node", true}}),
+             "`node`: all workers of a node draw the same values"),
+       field("straggler_share", &Noise::straggler_share, number(0, 1),
+             "probability that a worker (or node) is slow in every step"),
+       field("straggler_factor", &Noise::straggler_factor, number(1, 1000),
+             otherwise("required with a share above 0"), "factor on the time of a slow worker's work"),
+       field<Noise>({"stragglers", "list of mappings", "", "none",
+                     "workers (or nodes) that are known to be slow", stragglers_keys},
+                    read_stragglers),
+       field("start_spread", &Noise::start_spread, duration(),
+             "asynchronous workers start one after the other, at equal intervals over this time; all other "
+             "workers start together"),
+       field("device_spread", &Noise::device_spread, number(0, 1),
+             otherwise("0.015 on GPUs where a scenario has no `noise`, else 0"),
+             "standard deviation of the logarithm of the speeds of equal devices: workers that keep a common "
+             "pace keep that of the slowest")},
+      check_noise};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& stragglers_keys() {
+  return straggler_fields().keys();
+}
+
+const Keys& noise_keys() {
+  return noise_fields().keys();
+}
+
+Noise read_noise(const YamlValue& value) {
+  Noise noise;
+  read_mapping(value, noise_fields(), noise);
+  return noise;
+}
+
+namespace {
+
+struct DataLoading {
+  Bytes sample_size;
+  int prefetch = 1;
+  double compute_slowdown = 1;
+};
+
+const Fields<DataLoading>& data_fields() {
+  static const Fields<DataLoading> fields{
+      field("sample_size", &DataLoading::sample_size, bytes(1), required("bytes of one sample as stored"),
+            "size of one sample in storage"),
+      field("prefetch", &DataLoading::prefetch, integer(0, 1000),
+            "micro-batches loaded ahead; 0: the worker waits for every load"),
+      field("compute_slowdown", &DataLoading::compute_slowdown, number(1, 100),
+            "factor on the time of compute while the worker's input loads")};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& data_keys() {
+  return data_fields().keys();
+}
+
+void read_data(const YamlValue& value, const Platform& platform, Setting& setting) {
+  DataLoading data;
+  read_mapping(value, data_fields(), data);
+  if (platform.storage.kind == Storage::Kind::none)
+    value.refuse("needs a platform with storage; platform " + platform.name + " has none");
+  setting.sample_size = data.sample_size;
+  setting.prefetch = data.prefetch;
+  // No compute runs beside a load that is waited for.
+  setting.load_slowdown =
+      data.prefetch == 0 ? 1 : setting.measured.load_slowdown.value_or(data.compute_slowdown);
+}
+
+namespace {
+
+/// `true` and `false` are words too, because programs that write YAML turn `off` into `false`.
+Form<Folding> folding() {
+  Form<Folding> form = choice<Folding>({{"automatic", Folding::automatic},
+                                        {"on", Folding::always},
+                                        {"off", Folding::never},
+                                        {"true", Folding::always},
+                                        {"false", Folding::never}});
+  form.type = "name or boolean";
+  form.range = "automatic, on, off";
+  return form;
+}
+
+const Fields<SimulationOptions>& simulation_fields() {
+  static const Fields<SimulationOptions> fields{
+      field("steps", &SimulationOptions::steps, integer(1, 100'000),
+            "simulated steps; if there are several, the first does not count, because it waits for the first "
+            "batch"),
+      field("seed", &SimulationOptions::seed, integer(0), "seed of all random numbers"),
+      renamed(field("fidelity", &SimulationOptions::fidelity, choice(fidelity_words()),
+                    "how exactly collectives are simulated"),
+              "form"),
+      field("fold", &SimulationOptions::fold, folding(),
+            "whether one simulated program stands for all workers that are equal"),
+      field("sharing", &SimulationOptions::sharing, choice(link_sharing_words()),
+            "solver that shares links among messages: SimGrid's where it is affordable, or the one named")};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& simulation_keys() {
+  return simulation_fields().keys();
+}
+
+SimulationOptions read_simulation(const YamlValue& value) {
+  SimulationOptions simulation;
+  read_mapping(value, simulation_fields(), simulation);
+  return simulation;
+}
+
+namespace {
+
+struct Epoch {
+  std::optional<std::int64_t> samples;
+  std::optional<double> tokens, epochs;
+};
+
+const Fields<Epoch>& epoch_fields() {
+  static const Fields<Epoch> fields{
+      field("samples", &Epoch::samples, integer(1), otherwise("required unless `tokens` is given"),
+            "samples of the data set; adds the column `epoch_seconds`"),
+      field("tokens", &Epoch::tokens, number(1),
+            "in place of `samples`, for a language model: tokens of the data set, such as `15e12`; `epochs` "
+            "is then 1 by default"),
+      field("epochs", &Epoch::epochs, number(1e-6),
+            "passes over the data set; adds `training_hours` and, if the platform has a price, `cost_usd`")};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& epoch_keys() {
+  return epoch_fields().keys();
+}
+
+DataSetSize read_epoch(const YamlValue& value, const Model& model) {
+  Epoch epoch;
+  const YamlMap map = read_mapping(value, epoch_fields(), epoch);
+  if (epoch.tokens && epoch.samples) map.at("tokens").refuse("only valid without the key samples");
+  if (!epoch.tokens) {
+    map.at("samples", "an integer >= 1");
+    return {static_cast<double>(*epoch.samples), epoch.epochs.value_or(0)};
+  }
+  const std::int64_t of_sample = tokens_of_sample(model);
+  if (of_sample == 0) map.at("tokens").refuse("only valid for a language model; give samples");
+  return {*epoch.tokens / static_cast<double>(of_sample), epoch.epochs.value_or(1)};
+}
+
+namespace {
+
+const Fields<Factors>& factor_fields() {
+  const Form<double> factor = number(1e-3, 1e3);
+  static const Fields<Factors> fields{
+      field("inside_server_bandwidth", &Factors::inside_server_bandwidth, factor,
+            "factor on all links inside a server"),
+      field("between_servers_bandwidth", &Factors::between_servers_bandwidth, factor,
+            "factor on the bandwidth of a NIC"),
+      field("message_overhead", &Factors::message_overhead, factor,
+            "factor on the overheads of the platform's messages"),
+      field("compute_slowdown", &Factors::compute_slowdown, number(1, 100),
+            "factor on `strategy.compute_slowdown`"),
+      field("kernel_start", &Factors::kernel_start, factor,
+            "with `trace: derived`: factor on the fixed time that each kernel takes in addition to its work"),
+      field("layer_times", &Factors::layer_times, factor,
+            "in place of `strategy.compute_factor`, as long as stacks count the host's time"),
+      field("host_work", &Factors::host_work, factor,
+            "factor on the host's times, `strategy.host_work` and `strategy.host_operation`")};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& factors_keys() {
+  return factor_fields().keys();
+}
+
+Factors read_factors(const YamlValue& value) {
+  Factors factors;
+  read_mapping(value, factor_fields(), factors);
+  return factors;
+}
+
+}  // namespace stepcast

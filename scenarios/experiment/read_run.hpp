@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/yaml.hpp"
+#include "models/network/model.hpp"
+#include "platforms/platform.hpp"
+#include "strategies/plan/run_conditions.hpp"
+#include "strategies/plan/setting.hpp"
+
+namespace stepcast {
+
+// Readers of the mappings of one run. Their keys are fields in the .cpp, from which the tables of
+// scenarios/keys/scenario_keys.hpp come. All throw InputError.
+
+Noise read_noise(const YamlValue& value);
+void read_data(const YamlValue& value, const Platform& platform, Setting& setting);
+
+/// `simulation:` of a run.
+struct SimulationOptions {
+  int steps = 1;
+  std::uint64_t seed = 1;
+  Fidelity fidelity = Fidelity::automatic;
+  Folding fold = Folding::automatic;
+  LinkSharing sharing = LinkSharing::automatic;
+};
+SimulationOptions read_simulation(const YamlValue& value);
+
+/// `epoch:` of a run. 0: not given.
+struct DataSetSize {
+  double samples = 0, epochs = 0;
+};
+DataSetSize read_epoch(const YamlValue& value, const Model& model);
+
+/// Factors on the platform and on host work, which the default ranges of inputs set (`factors:`).
+struct Factors {
+  double inside_server_bandwidth = 1, between_servers_bandwidth = 1, message_overhead = 1,
+         compute_slowdown = 1, kernel_start = 1, layer_times = 1, host_work = 1;
+};
+Factors read_factors(const YamlValue& value);
+
+}  // namespace stepcast
