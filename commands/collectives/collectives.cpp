@@ -164,7 +164,7 @@ void run_collectives(const CollectivesOptions& options) {
   print_header(platform, group, operation, compares);
   for (const CollectiveRow& row : rows) print_row(row, operation, ranks);
   print_errors(rows);
-  if (const std::string doubts = measured.doubts(); !doubts.empty()) fmt::print("# note: {}\n", doubts);
+  if (const std::string doubts = measured.tests.doubts(); !doubts.empty()) fmt::print("# note: {}\n", doubts);
   const std::string csv = csv_of(rows, operation, group);
   add_json_rows("collectives", read_csv(csv, "collectives.csv"));
   if (options.output.empty()) return;

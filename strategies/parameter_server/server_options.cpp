@@ -123,7 +123,11 @@ int server_devices(const YamlValue& options) {
   const YamlMap map = options.any_map();
   const auto server = map.maybe("server");
   if (!server || server->text() != "own_device") return 0;
-  return whole(map, "shards", 1, 1, 100'000) + whole(map, "sub_masters", 0, 0, 1'000'000);
+  ServerOptions read;
+  for (const char* key : {"shards", "sub_masters"}) {
+    if (const auto value = map.maybe(key)) server_fields().at(key).read(*value, read);
+  }
+  return read.shards + read.sub_masters;
 }
 
 void use_measured_update(const Setting& setting, const char* arithmetic, ServerOptions& options) {
