@@ -341,6 +341,17 @@ TEST_CASE("NICs beside no GPU, and a server without NICs, are named", "[platform
         1);
 }
 
+TEST_CASE("PCIe that no tool prints is that of servers with the device", "[platforms]") {
+  const DiscoveredServer server = read_nvidia_topology("     GPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n", "f");
+  const auto rate = [&](const std::string& device) {
+    return written({"found", device, 1, server, {}}).node.device.bandwidth.value / 1e9;
+  };
+  CHECK(rate("v100-sxm2-16gb") == 12);
+  CHECK(rate("a100-40gb") == 24);
+  CHECK(rate("h100-sxm") == 48);
+  CHECK(rate("mi300x") == 48);
+}
+
 TEST_CASE("functions of one NIC are one NIC", "[platforms]") {
   const DiscoveredServer server = read_nvidia_topology(
       "     GPU0 GPU1 mlx5_0 mlx5_1 mlx5_2 CPU Affinity\nGPU0 X SYS NODE NODE PIX 0-15\nGPU1 SYS X SYS SYS "
