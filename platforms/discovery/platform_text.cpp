@@ -212,6 +212,9 @@ std::vector<std::string> platform_doubts(const DiscoveredPlatform& platform) {
     if (listed == 0 && !platform.fabric)
       doubts.push_back(fmt::format("{} lists no NIC; one is assumed.", platform.server->found_by));
   }
+  if (!platform.server)
+    doubts.push_back(
+        "Nothing says the GPUs of a node; one is assumed: give --nvidia-smi, --rocm-smi or --lstopo.");
   if (!platform.fabric) return doubts;
   doubts.insert(doubts.end(), platform.fabric->doubts.begin(), platform.fabric->doubts.end());
   const int nics = platform.server ? nics_of(*platform.server).count : platform.fabric->nics_per_node;

@@ -316,6 +316,9 @@ TEST_CASE("cables of an unknown rate are named, and the notes of the file are pr
   CHECK(std::ranges::count(doubts, "No cable has a rate that is known; that of ports is assumed.") == 1);
   for (const std::string& doubt : doubts)
     CHECK_THAT(platform_file_text(platform), Catch::Matchers::Contains("# - " + doubt));
+  const DiscoveredPlatform bare{"found", "h100-sxm", 1, {}, fabric};
+  CHECK(written(bare).devices_per_node == 1);
+  CHECK(platform_doubts(bare).front().starts_with("Nothing says the GPUs of a node; one is assumed"));
 }
 
 TEST_CASE("an adapter that does not name its host is a node of its own", "[platforms]") {
