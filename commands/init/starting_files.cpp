@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "platforms/discovery/discovered.hpp"
 #include "platforms/software.hpp"
 #include "scenarios/reader/sweep.hpp"
 
@@ -60,18 +61,13 @@ std::string peers_text(int devices) {
   return "  peers: [" + text + "]  # [0, 1, 2] has two such links between 0 and 1\n";
 }
 
-int pcie_generation(const std::string& device) {
-  const int capability = compute_capability_of(device).value_or(80);
-  return capability >= 90 ? 5 : capability >= 80 ? 4 : 3;
-}
-
 /// The link between sockets, with what NCCL counts for the processors of such servers (src/graph/topo.h):
 /// 8 GB/s for QPI (2.5.6), 16 for AMD's, 22 from Sapphire Rapids on; and copies without peer access.
 std::string between_sockets_text(const PlatformStart& start, bool nvlinks, const char* assumed) {
   constexpr std::array kRates{8, 16, 22};  // GB/s
   std::string text =
       fmt::format("  inter_socket_link: {{bandwidth: {} GB/s, latency: 0.3 us, source: \"{}\"}}\n",
-                  kRates.at(static_cast<std::size_t>(pcie_generation(start.device) - 3)), assumed);
+                  kRates.at(static_cast<std::size_t>(pcie_generation_of(start.device) - 3)), assumed);
   if (!nvlinks) text += "  inter_socket_duplex: half  # copies between GPUs without peer access\n";
   if (!has_peer_access(start.device))
     text +=
@@ -80,10 +76,9 @@ std::string between_sockets_text(const PlatformStart& start, bool nvlinks, const
   return text;
 }
 
-/// The link of a device to its socket. Servers with V100 and older have PCIe 3.0 (12 GB/s as NCCL counts it),
-/// those with A100 4.0, and those with H100 and newer 5.0; each generation is twice as fast.
+/// The link of a device to its socket.
 std::string device_link_text(const PlatformStart& start, const char* assumed) {
-  const int generation = pcie_generation(start.device);
+  const int generation = pcie_generation_of(start.device);
   return fmt::format(
       "  device_link: {{bandwidth: {} GB/s, latency: 0.5 us, source: \"PCIe {}.0 x16, {}\"}}\n",
       12 << (generation - 3), generation, assumed);

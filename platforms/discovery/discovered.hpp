@@ -29,6 +29,10 @@ struct SocketLink {
 std::optional<SocketLink> nccl_socket_link(const std::string& vendor, int family, int model,
                                            const std::string& processor);
 
+/// The generation of PCIe in servers with a device: 3.0 (12 GB/s as NCCL counts 16 lanes) with V100 and
+/// older, 4.0 with A100, 5.0 with H100, MI300X and newer; each is twice as fast. 4 for an unknown device.
+int pcie_generation_of(const std::string& device);
+
 /// The inside of a server as tools print it.
 struct DiscoveredServer {
   std::string found_by;  ///< the command, such as "nvidia-smi topo -m"

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "platforms/discovery/discovered.hpp"
+#include "platforms/software.hpp"
 
 namespace stepcast {
 namespace {
@@ -111,10 +112,11 @@ const char* kind_of(const DiscoveredServer& server) {
 }
 
 /// Rate and source of the links from GPUs to sockets.
-std::string pcie_link(const DiscoveredServer& server, double microseconds) {
+std::string pcie_link(const DiscoveredServer& server, const std::string& device, double microseconds) {
+  const int generation = pcie_generation_of(device);
   if (!server.gpu_pcie)
-    return fmt::format("{{bandwidth: 24 GB/s, latency: {:g} us, source: \"PCIe 4.0 x16, {}\"}}", microseconds,
-                       kAssumed);
+    return fmt::format("{{bandwidth: {} GB/s, latency: {:g} us, source: \"PCIe {}.0 x16, {}\"}}",
+                       12 << (generation - 3), microseconds, generation, kAssumed);
   return fmt::format(
       "{{bandwidth: {:.3g} GB/s, latency: {:g} us, source: \"lstopo: {:.4g} GB/s nominal; three quarters of "
       "it, as NCCL takes 12 of 15.75 GB/s for PCIe 3.0 x16 (PCI_BW in src/graph/topo.h); latency assumed\"}}",
@@ -145,8 +147,8 @@ std::string node_text(const DiscoveredServer& server, const std::string& device)
   std::string text = fmt::format("node:\n  kind: {}\n  devices: {}\n  sockets: {}\n", kind_of(server),
                                  server.gpus.size(), server.sockets);
   if (on_switch > 0) text += fmt::format("  devices_per_pcie_switch: {}\n", on_switch);
-  text += "  device_link: " + pcie_link(server, on_switch > 0 ? 0 : 0.5) + "\n";
-  if (on_switch > 0) text += "  pcie_switch_link: " + pcie_link(server, 0.5) + "\n";
+  text += "  device_link: " + pcie_link(server, device, on_switch > 0 ? 0 : 0.5) + "\n";
+  if (on_switch > 0) text += "  pcie_switch_link: " + pcie_link(server, device, 0.5) + "\n";
   if (server.sockets > 1) text += socket_lines(server);
   text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", kAssumed);
   return text + nvlink_lines(server, device) + fmt::format("  source: \"{}\"\n", server.found_by);
@@ -210,6 +212,9 @@ std::vector<std::string> platform_doubts(const DiscoveredPlatform& platform) {
     if (listed == 0 && !platform.fabric)
       doubts.push_back(fmt::format("{} lists no NIC; one is assumed.", platform.server->found_by));
   }
+  if (!platform.server)
+    doubts.push_back(
+        "Nothing says the GPUs of a node; one is assumed: give --nvidia-smi, --rocm-smi or --lstopo.");
   if (!platform.fabric) return doubts;
   doubts.insert(doubts.end(), platform.fabric->doubts.begin(), platform.fabric->doubts.end());
   const int nics = platform.server ? nics_of(*platform.server).count : platform.fabric->nics_per_node;
@@ -217,6 +222,13 @@ std::vector<std::string> platform_doubts(const DiscoveredPlatform& platform) {
     doubts.push_back(fmt::format("{} shows {} NICs, {} {} cables a node.", platform.server->found_by, nics,
                                  platform.fabric->found_by, platform.fabric->nics_per_node));
   return doubts;
+}
+
+int pcie_generation_of(const std::string& device) {
+  const std::string name = device.substr(device.rfind('/') + 1);
+  if (name.starts_with("mi3")) return 5;
+  const int capability = compute_capability_of(device).value_or(80);
+  return capability >= 90 ? 5 : capability >= 80 ? 4 : 3;
 }
 
 DiscoveredServer with_hwloc(DiscoveredServer found, const DiscoveredServer& hwloc) {

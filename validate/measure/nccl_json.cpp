@@ -72,7 +72,7 @@ NcclTests read_nccl_json(std::string_view text, const std::string& file) {
       const NcclTestsRow read{{size}, json_time(row, "out_of_place", file), json_time(row, "in_place", file)};
       if (size <= 0 || (!read.out_of_place && !read.in_place)) continue;
       tests.rows.push_back(read);
-      tests.types.insert(row.value("type", ""));
+      tests.types.insert(row.value("type", "float"));
       for (const char* key : {"out_of_place", "in_place"}) read_json_bandwidths(row, key, tests);
       if (json_wrong(row, "out_of_place") || json_wrong(row, "in_place")) ++tests.wrong_rows;
     }

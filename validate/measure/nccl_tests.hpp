@@ -29,7 +29,8 @@ struct NcclTests {
   int wrong_rows = 0;           ///< rows whose results were wrong (#wrong)
   std::set<std::string> types;  ///< of the elements, such as "float"
 
-  /// What a reader of the table should know: wrong results, several types; empty if there is nothing.
+  /// What a reader of the table should know: wrong results, types other than float; empty if there is
+  /// nothing.
   std::string doubts() const;
 };
 

@@ -316,6 +316,9 @@ TEST_CASE("cables of an unknown rate are named, and the notes of the file are pr
   CHECK(std::ranges::count(doubts, "No cable has a rate that is known; that of ports is assumed.") == 1);
   for (const std::string& doubt : doubts)
     CHECK_THAT(platform_file_text(platform), Catch::Matchers::Contains("# - " + doubt));
+  const DiscoveredPlatform bare{"found", "h100-sxm", 1, {}, fabric};
+  CHECK(written(bare).devices_per_node == 1);
+  CHECK(platform_doubts(bare).front().starts_with("Nothing says the GPUs of a node; one is assumed"));
 }
 
 TEST_CASE("an adapter that does not name its host is a node of its own", "[platforms]") {
@@ -339,6 +342,17 @@ TEST_CASE("NICs beside no GPU, and a server without NICs, are named", "[platform
   platform.server = read_nvidia_topology("     GPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n", "f");
   CHECK(std::ranges::count(platform_doubts(platform), "nvidia-smi topo -m lists no NIC; one is assumed.") ==
         1);
+}
+
+TEST_CASE("PCIe that no tool prints is that of servers with the device", "[platforms]") {
+  const DiscoveredServer server = read_nvidia_topology("     GPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n", "f");
+  const auto rate = [&](const std::string& device) {
+    return written({"found", device, 1, server, {}}).node.device.bandwidth.value / 1e9;
+  };
+  CHECK(rate("v100-sxm2-16gb") == 12);
+  CHECK(rate("a100-40gb") == 24);
+  CHECK(rate("h100-sxm") == 48);
+  CHECK(rate("mi300x") == 48);
 }
 
 TEST_CASE("functions of one NIC are one NIC", "[platforms]") {

@@ -246,12 +246,14 @@ TEST_CASE("a table's wrong results and several types are named, and a second tab
   const std::string half =
       "     2097152       1048576      half     sum      -1    70.00   29.96   52.43      0\n";
   CHECK(read_nccl_tests(header + row + "0\n", "t.txt").doubts().empty());
+  CHECK(read_nccl_tests(header + half, "t.txt").doubts() ==
+        "rows of half count by their bytes, as those of float");
   CHECK(read_nccl_tests(header + row + "7\n", "t.txt").doubts() == "1 of 1 rows have wrong results (#wrong)");
   CHECK(read_nccl_tests(header + row + "0\n" + half, "t.txt").doubts() ==
-        "rows of types float, half count by their bytes");
+        "rows of float, half count by their bytes, as those of float");
   CHECK(read_benchmark(header + row + "7\n" + half, "all_reduce_perf.txt", 8).what ==
-        "all_reduce_perf of nccl-tests; 1 of 2 rows have wrong results (#wrong); rows of types float, half "
-        "count by their bytes");
+        "all_reduce_perf of nccl-tests; 1 of 2 rows have wrong results (#wrong); rows of float, half "
+        "count by their bytes, as those of float");
   CHECK_THROWS_WITH(read_nccl_tests(header + row + "0\n" + header + half, "t.txt"),
                     "t.txt:3:1: a second table begins here: give one table in a file");
   CHECK(
