@@ -122,7 +122,7 @@ rm -r large large.yaml
 prints 'written: large.yaml' init large.yaml --model llama3-8b --platform dgx-h100-pod -y
 grep -q '^  kind: zero' large.yaml || fail "init: not a strategy that fits into memory"
 rm large.yaml
-refuses 2 'expected one of f32, tf32, f16, bf16, got "fp16"; did you mean "f16"?' init less.yaml --precision fp16 -y
+refuses 2 'expected one of f32, tf32, f16, bf16, fp8, got "fp16"; did you mean "f16"?' init less.yaml --precision fp16 -y
 rm half.yaml
 refuses 2 'from 1 to 4' init more.yaml --model small-cnn --platform own.yaml --workers 8..64 -y
 [ ! -e more.yaml ] || fail "init wrote a file in spite of an error"

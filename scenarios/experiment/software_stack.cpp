@@ -1,5 +1,6 @@
 #include "scenarios/experiment/software_stack.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "core/fields.hpp"
@@ -72,6 +73,13 @@ bool takes(const YamlNode& document, const Strategy& strategy, const std::string
   return find_path(document, path.substr(0, path.rfind('.'))) != nullptr;
 }
 
+/// True for a stack that partitions parameters, as FSDP2 does, and so is always a mesh.
+bool shards_all(const SoftwareStack& stack) {
+  return std::ranges::any_of(stack.values, [](const StackValue& one) {
+    return one.path == "strategy.shard" && one.value.text == "parameters";
+  });
+}
+
 }  // namespace
 
 const Keys& stack_value_keys() {
@@ -99,7 +107,8 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   const auto stack = software_stack_of(document, library);
   const YamlNode* kind = find_path(document, "strategy.kind");
   if (!stack || kind == nullptr) return {};
-  const bool mesh = find_path(document, "strategy.mesh") != nullptr;  // whose `shard` is the stack's value
+  // A mesh, whose `shard` is the stack's value.
+  const bool mesh = find_path(document, "strategy.mesh") != nullptr || (!stack->kind && shards_all(*stack));
   if (stack->kind && kind->text == kPlainReplicas && !mesh) assign(document, {"strategy.kind", *stack->kind});
   const Strategy* strategy = find_strategy(find_path(document, "strategy.kind")->text);
   if (strategy == nullptr) return {};                // which the reader refuses

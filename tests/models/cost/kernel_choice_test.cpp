@@ -60,9 +60,10 @@ TEST_CASE("kernels are read by their words", "[models]") {
 }
 
 TEST_CASE("unknown kernels are refused", "[models][errors]") {
-  CHECK_THROWS_WITH(kernels_of("{precision: f8}"),
-                    "s.yaml:1:13: kernels.precision: expected one of f32, tf32, f16, bf16, got \"f8\"; did "
-                    "you mean \"f32\"?");
+  CHECK_THROWS_WITH(
+      kernels_of("{precision: f8}"),
+      "s.yaml:1:13: kernels.precision: expected one of f32, tf32, f16, bf16, fp8, got \"f8\"; did "
+      "you mean \"fp8\"?");
   CHECK_THROWS_AS(kernels_of("{softmax: fused}"), InputError);
 }
 

@@ -50,6 +50,26 @@ TEST_CASE("where no key alone helps, the layout that fits is named, and it does 
   CHECK(build_experiment(document, values, library).plan.fits);
 }
 
+TEST_CASE("torchtitan is FSDP2 with selective recomputation, without a key mesh too", "[scenarios]") {
+  Library library;
+  const auto memory = [&](const std::string& strategy) {
+    const YamlNode document = parse_yaml(
+        "{model: llama3-8b, trace: derived, platform: dgx-h100-pod, workers: 8, batch_per_worker: 1, "
+        "kernels: "
+        "{precision: bf16}, strategy: {kind: synchronous, " +
+            strategy + "}}",
+        "text");
+    return build_experiment(document, {}, library).plan.memory;
+  };
+  const Memory titan = memory("like: torchtitan");
+  CHECK(titan.gathered.value > 0);
+  CHECK(titan.total().value == memory("like: torchtitan, mesh: {}").total().value);
+  const Memory full = memory("like: torchtitan, recompute: full"),
+               none = memory("like: torchtitan, recompute: none");
+  CHECK(full.activations < titan.activations);
+  CHECK(titan.activations < none.activations);
+}
+
 TEST_CASE("torchgpipe's ResNet-101 with 25,000 images in flight fits two cards of 24 GB", "[scenarios]") {
   // kakaobrain/torchgpipe, benchmarks/resnet101-speed: pipeline-2, 1,667 micro-batches of 15 images.
   Library library;

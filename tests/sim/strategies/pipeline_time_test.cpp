@@ -218,10 +218,10 @@ TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
   refused("chunks: 2", "37: strategy.chunks: only valid with schedule: interleaved");
   refused("schedule: interleaved, chunks: 3, micro_batches: 4",
           "26: strategy.stages: 8 layers cannot form 12 stages");
-  refused(
-      "schedule: gpip",
-      "39: strategy.schedule: expected one of naive, gpipe, 1f1b, interleaved, got \"gpip\"; did you mean "
-      "\"gpipe\"?");
+  refused("schedule: gpip",
+          "39: strategy.schedule: expected one of naive, gpipe, 1f1b, interleaved, zero_bubble, got "
+          "\"gpip\"; did you mean "
+          "\"gpipe\"?");
   refused("split_points: [b, b, d]",
           "47: strategy.split_points[1]: expected the first layer of a stage, after that of the stage "
           "before, got \"b\"");
