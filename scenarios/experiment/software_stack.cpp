@@ -74,10 +74,6 @@ bool takes(const YamlNode& document, const Strategy& strategy, const std::string
 
 }  // namespace
 
-const Keys& stack_value_keys() {
-  return stack_value_fields().keys();
-}
-
 const Keys& stack_keys() {
   return stack_fields().keys();
 }
