@@ -313,11 +313,6 @@ template <auto fields>
 using TypeOf = typename std::remove_cvref_t<decltype(fields())>::Type;
 
 template <auto fields>
-const Keys& keys_of() {
-  return fields().keys();
-}
-
-template <auto fields>
 TypeOf<fields> read(const YamlValue& value) {
   TypeOf<fields> made;
   read_mapping(value, fields(), made);
@@ -326,11 +321,17 @@ TypeOf<fields> read(const YamlValue& value) {
 
 }  // namespace field_detail
 
+/// The keys of fields, as Key::inside names them. @tparam fields  a function that returns the fields
+template <auto fields>
+const Keys& keys_inside() {
+  return fields().keys();
+}
+
 /// A mapping. @tparam fields  a function that returns its fields
 template <auto fields>
 Form<field_detail::TypeOf<fields>> mapping() {
   return {"mapping", "", field_detail::read<fields>, [](const auto&) { return "see its keys"; },
-          field_detail::keys_of<fields>};
+          keys_inside<fields>};
 }
 
 /// A list of mappings, by default an empty one.
@@ -341,7 +342,7 @@ Form<std::vector<field_detail::TypeOf<fields>>> list_of() {
     for (const YamlValue& item : value.list()) all.push_back(field_detail::read<fields>(item));
     return all;
   };
-  return {"list of mappings", "", read, [](const auto&) { return "none"; }, field_detail::keys_of<fields>};
+  return {"list of mappings", "", read, [](const auto&) { return "none"; }, keys_inside<fields>};
 }
 
 }  // namespace stepcast

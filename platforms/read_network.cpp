@@ -120,7 +120,7 @@ Field<TorusShape> cable_field(std::string_view name, std::size_t dimension, std:
   const auto read = [dimension](const YamlValue& value, TorusShape& torus) {
     torus.cable[dimension] = mapping<link_fields>().read(value);
   };
-  return field<TorusShape>({name, "mapping", "", "required", meaning, link_keys}, read,
+  return field<TorusShape>({name, "mapping", "", "required", meaning, keys_inside<link_fields>}, read,
                            "{bandwidth: ..., latency: ...}");
 }
 
@@ -192,10 +192,6 @@ FabricShape fabric_of(NetworkKeys keys) {
 }
 
 }  // namespace
-
-const Keys& level_keys() {
-  return level_fields().keys();
-}
 
 const Keys& network_keys() {
   return network_fields().keys();

@@ -136,10 +136,6 @@ const Fields<NodeKeys>& node_fields() {
 
 }  // namespace
 
-const Keys& link_keys() {
-  return link_fields().keys();
-}
-
 const Keys& node_keys() {
   return node_fields().keys();
 }

@@ -98,7 +98,8 @@ std::vector<MessageCost> read_costs(const YamlValue& list) {
 }
 
 Form<std::vector<MessageCost>> costs() {
-  return {"list of mappings", "", read_costs, [](const auto&) { return "none"; }, message_row_keys};
+  return {"list of mappings", "", read_costs, [](const auto&) { return "none"; },
+          keys_inside<message_row_fields>};
 }
 
 const Fields<Platform>& messages_fields() {
@@ -134,8 +135,9 @@ const Fields<Platform>& platform_fields() {
           field<Platform>({"node", "mapping", "", "required", "the inside of a node", node_keys}),
           field<Platform>({"network", "mapping", "", "required", "the network between nodes", network_keys}),
           field<Platform>({"messages", "mapping", "", "required",
-                           "cost that the software adds to each message", messages_keys}),
-          field<Platform>({"storage", "mapping", "", "none", "file system or local disks", storage_keys}),
+                           "cost that the software adds to each message", keys_inside<messages_fields>}),
+          field<Platform>(
+              {"storage", "mapping", "", "none", "file system or local disks", keys_inside<storage_fields>}),
           field<Platform>(
               {"software", "mapping", "", "none", "the communication library, NCCL or RCCL", software_keys})}
           .sourced(Key::Source::may);
@@ -152,18 +154,6 @@ void check_nodes(const YamlMap& map, const Platform& platform) {
 }
 
 }  // namespace
-
-const Keys& storage_keys() {
-  return storage_fields().keys();
-}
-
-const Keys& message_row_keys() {
-  return message_row_fields().keys();
-}
-
-const Keys& messages_keys() {
-  return messages_fields().keys();
-}
 
 const Keys& platform_keys() {
   return platform_fields().keys();

@@ -276,32 +276,13 @@ Device with_kernels(Device device, const KernelChoice& choice) {
   return device;
 }
 
-const Keys& device_rate_keys() {
-  return rate_fields().keys();
-}
-
-const Keys& kernel_share_keys() {
-  return kernel_share_fields().keys();
-}
-
-const Keys& precision_keys() {
-  return precision_fields().keys();
-}
-
-const Keys& bf16_keys() {
-  return bf16_fields().keys();
-}
-
-const Keys& fp8_keys() {
-  return fp8_fields().keys();
-}
-
 const Keys& precisions_keys() {
-  static const Keys keys{{"tf32", "mapping", "", "none", "products in TF32", precision_keys},
-                         {"f16", "mapping", "", "none", "products in fp16 or bf16", precision_keys},
-                         {"bf16", "mapping", "", "as `f16` on devices with `tf32`",
-                          "shares in bf16 that differ from those of `f16`", bf16_keys},
-                         {"fp8", "mapping", "", "none", "products in fp8; the device has bf16, too", fp8_keys}};
+  static const Keys keys{
+      {"tf32", "mapping", "", "none", "products in TF32", keys_inside<precision_fields>},
+      {"f16", "mapping", "", "none", "products in fp16 or bf16", keys_inside<precision_fields>},
+      {"bf16", "mapping", "", "as `f16` on devices with `tf32`",
+       "shares in bf16 that differ from those of `f16`", keys_inside<bf16_fields>},
+      {"fp8", "mapping", "", "none", "products in fp8; the device has bf16, too", keys_inside<fp8_fields>}};
   return keys;
 }
 

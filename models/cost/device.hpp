@@ -78,13 +78,8 @@ YamlNode with_kernels_of(YamlNode device, const YamlNode& other);
 /// @throws InputError if the device does not have what is chosen
 Device with_kernels(Device device, const KernelChoice& choice);
 
-// The keys of a device file (docs/reference/devices.md). The reader of device.cpp uses these tables.
+// The keys of a device file (docs/reference/devices.md), from the fields of device.cpp.
 const Keys& device_keys();
-const Keys& device_rate_keys();
-const Keys& kernel_share_keys();
-const Keys& precision_keys();  ///< one of `precisions`: `peak` and the shares that differ from fp32
-const Keys& fp8_keys();
-const Keys& bf16_keys();  ///< the shares that differ from `f16`
 const Keys& precisions_keys();
 
 }  // namespace stepcast

@@ -81,14 +81,6 @@ const Words<Compression>& compression_words() {
   return words;
 }
 
-const Keys& byte_times_keys() {
-  return byte_time_fields().keys();
-}
-
-const Keys& codec_keys() {
-  return codec_fields().keys();
-}
-
 const Keys& compression_file_keys() {
   return file_fields().keys();
 }

@@ -104,18 +104,6 @@ void check_counts(const YamlValue& value, const LayerTrace& layer, std::size_t& 
 
 }  // namespace
 
-const Keys& pass_keys() {
-  return pass_fields().keys();
-}
-
-const Keys& host_keys() {
-  return host_fields().keys();
-}
-
-const Keys& layer_trace_keys() {
-  return layer_trace_fields().keys();
-}
-
 const Keys& trace_keys() {
   return trace_fields().keys();
 }

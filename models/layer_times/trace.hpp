@@ -78,15 +78,10 @@ void check_fits(const Trace& trace, const Model& model);
 /// time. Workers replay the samples of both. @throws std::invalid_argument if their layers differ
 void join(Trace& trace, const Trace& other);
 
-// The keys of a trace and of a file of compression times (docs/reference/trace-files.md). The readers of this
-// folder use these tables.
+// The keys of a trace and of a file of compression times (docs/reference/trace-files.md), from the fields of
+// their readers.
 const Keys& trace_keys();
-const Keys& layer_trace_keys();  ///< of one layer of a trace
-const Keys& pass_keys();         ///< of one pass of a layer
-const Keys& host_keys();         ///< of a layer's times of the host
 const Keys& compression_file_keys();
-const Keys& codec_keys();
-const Keys& byte_times_keys();
 
 /// The traces that the layer times of a batch size come from.
 struct BatchNeighbors {

@@ -70,7 +70,7 @@ const Fields<Noise>& noise_fields() {
        field("straggler_factor", &Noise::straggler_factor, number(1, 1000),
              otherwise("required with a share above 0"), "factor on the time of a slow worker's work"),
        field<Noise>({"stragglers", "list of mappings", "", "none",
-                     "workers (or nodes) that are known to be slow", stragglers_keys},
+                     "workers (or nodes) that are known to be slow", keys_inside<straggler_fields>},
                     read_stragglers),
        field("start_spread", &Noise::start_spread, duration(),
              "asynchronous workers start one after the other, at equal intervals over this time; all other "
@@ -84,10 +84,6 @@ const Fields<Noise>& noise_fields() {
 }
 
 }  // namespace
-
-const Keys& stragglers_keys() {
-  return straggler_fields().keys();
-}
 
 const Keys& noise_keys() {
   return noise_fields().keys();

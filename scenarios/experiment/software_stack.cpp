@@ -82,10 +82,6 @@ bool shards_all(const SoftwareStack& stack) {
 
 }  // namespace
 
-const Keys& stack_value_keys() {
-  return stack_value_fields().keys();
-}
-
 const Keys& stack_keys() {
   return stack_fields().keys();
 }

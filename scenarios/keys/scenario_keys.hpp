@@ -17,7 +17,6 @@ const Keys& whole_scenario_keys();
 const Keys& run_keys();
 const Keys& passes_keys();
 const Keys& noise_keys();
-const Keys& stragglers_keys();
 const Keys& background_keys();
 const Keys& data_keys();
 const Keys& memory_keys();
@@ -26,7 +25,6 @@ const Keys& epoch_keys();
 const Keys& factors_keys();
 
 // Entries of the lists of a scenario.
-const Keys& range_keys();  ///< of a swept key whose values are counted up
 const Keys& assumed_keys();
 const Keys& calibrate_keys();
 const Keys& measured_keys();
@@ -34,23 +32,13 @@ const Keys& published_keys();
 
 // Keys of a whole training (docs/reference/faults.md and campaigns.md).
 const Keys& faults_keys();
-const Keys& checkpoint_keys();
-const Keys& slow_keys();
-const Keys& link_faults_keys();
 const Keys& campaign_keys();
-const Keys& campaign_optimizer_keys();
-const Keys& proposal_keys();
-const Keys& early_stopping_keys();
 
 // Keys of `learning` (docs/reference/learning-keys.md).
 const Keys& learning_keys();
-const Keys& learning_data_keys();  ///< of every kind
-const Keys& learning_trend_keys();
-const Keys& learning_schedule_keys();
 
 // Keys of a software stack, a file of strategies/stacks/ (docs/reference/software-stacks.md).
 const Keys& stack_keys();
-const Keys& stack_value_keys();
 
 /// Keys of `strategy`, by its kind.
 const std::vector<KindKeys>& keys_by_strategy();

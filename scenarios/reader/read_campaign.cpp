@@ -97,7 +97,7 @@ const Fields<Campaign>& search_fields() {
             "sigma of the logarithm of a lognormal factor of mean 1 for each point"),
       field("fold_spread", &Campaign::fold_spread, number(0, 10), "the same for each fold"),
       field<Campaign>({"early_stopping", "mapping", "", "none", "a share of the points is stopped early",
-                       early_stopping_keys},
+                       keys_inside<early_stopping_fields>},
                       [](const YamlValue& value, Campaign& campaign) {
                         read_mapping(value, early_stopping_fields(), campaign);
                       })};
@@ -108,9 +108,9 @@ const Fields<CampaignOptions>& campaign_fields() {
   static const Fields<CampaignOptions> fields{
       part(&CampaignOptions::campaign, search_fields()),
       field<CampaignOptions>({"optimizer", "mapping", "", "see its keys", "optimizer that proposes points",
-                              campaign_optimizer_keys}),
+                              keys_inside<proposer_fields>}),
       field<CampaignOptions>({"proposal", "mapping", "", "see its keys",
-                              "time of a proposal of a Gaussian process", proposal_keys}),
+                              "time of a proposal of a Gaussian process", keys_inside<proposal_fields>}),
       field("steps", &CampaignOptions::steps, integer(1),
             otherwise("the scenario's epochs, or `learning.mini_batches`"),
             "steps of one training; with `faults`, `faults.steps` counts instead"),
@@ -124,18 +124,6 @@ const Fields<CampaignOptions>& campaign_fields() {
 }
 
 }  // namespace
-
-const Keys& early_stopping_keys() {
-  return early_stopping_fields().keys();
-}
-
-const Keys& campaign_optimizer_keys() {
-  return proposer_fields().keys();
-}
-
-const Keys& proposal_keys() {
-  return proposal_fields().keys();
-}
 
 const Keys& campaign_keys() {
   return campaign_fields().keys();

@@ -225,11 +225,11 @@ const Fields<FaultKeys>& fault_fields() {
              "`shrink`: time between two contributions of a worker; a node that fails loses the part that it "
              "has not contributed; not valid with `answer: restart`"),
        field<FaultKeys>({"checkpoint", "mapping", "", "none are written",
-                         "when and how checkpoints are written", checkpoint_keys}),
+                         "when and how checkpoints are written", keys_inside<checkpoint_fields>}),
        field("slow", &FaultKeys::slow, mapping<slow_fields>(), otherwise("none"),
              "periods in which workers are slow"),
-       field<FaultKeys>(
-           {"links", "list of mappings", "", "none", "links that die or lose bandwidth", link_faults_keys}),
+       field<FaultKeys>({"links", "list of mappings", "", "none", "links that die or lose bandwidth",
+                         keys_inside<link_fault_fields>}),
        field("draws", &FaultKeys::draws, integer(1, 100'000),
              "simulated trainings; the columns are their means")},
       check_faults};
@@ -237,18 +237,6 @@ const Fields<FaultKeys>& fault_fields() {
 }
 
 }  // namespace
-
-const Keys& checkpoint_keys() {
-  return checkpoint_fields().keys();
-}
-
-const Keys& slow_keys() {
-  return slow_fields().keys();
-}
-
-const Keys& link_faults_keys() {
-  return link_fault_fields().keys();
-}
 
 const Keys& faults_keys() {
   return fault_fields().keys();

@@ -216,7 +216,7 @@ const Fields<LearningOptions>& learning_fields() {
                       read_update),
        part(&Options::rate, base_rate_fields()), part(&Options::optimizer, optimizer_fields()),
        part(&Options::rate, rate_fields()),
-       field<Options>({"data", "mapping", "", "required", "training data", learning_data_keys},
+       field<Options>({"data", "mapping", "", "required", "training data", keys_inside<data_option_fields>},
                       read_learning_data, "a mapping with kind"),
        field("start", &Options::start, text("path"),
              "checkpoint to begin with: `point-N.parameters` of `validate` or `training-N.parameters` of "
@@ -242,18 +242,6 @@ const Fields<LearningOptions>& learning_fields() {
 
 const Keys& learning_keys() {
   return learning_fields().keys();
-}
-
-const Keys& learning_data_keys() {
-  return data_option_fields().keys();
-}
-
-const Keys& learning_schedule_keys() {
-  return schedule_fields().keys();
-}
-
-const Keys& learning_trend_keys() {
-  return trend_fields().keys();
 }
 
 const std::vector<std::string>& learning_quantities() {

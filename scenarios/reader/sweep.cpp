@@ -383,10 +383,6 @@ std::string point_name(const std::vector<Assignment>& values) {
   return name;
 }
 
-const Keys& range_keys() {
-  return range_fields().keys();
-}
-
 void read_sweep(const YamlValue& value, std::vector<Point>& points, std::vector<std::string>& keys) {
   constexpr const char* kExample = "{workers: [1, 2, 4]}";
   std::size_t bytes = 0;
