@@ -196,9 +196,8 @@ void check_time(const Experiment& largest, const RunSize& size, const RunLimits&
       "simulation.fidelity: {}, about {:.1f} h with {} processes, over the limit of {:.3g} h: use {}fewer "
       "workers or "
       "steps, or raise --time-limit",
-      largest.plan.workers, simulations, messages,
-      fidelity_words().of(largest.fidelity), needed.value / 3600, at_once,
-      limit.value / 3600, cheap ? "" : "fidelity: automatic, "));
+      largest.plan.workers, simulations, messages, fidelity_words().of(largest.fidelity), needed.value / 3600,
+      at_once, limit.value / 3600, cheap ? "" : "fidelity: automatic, "));
 }
 
 }  // namespace stepcast

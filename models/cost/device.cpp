@@ -101,9 +101,8 @@ const Fields<PrecisionKernels>& fp8_fields() {
   static const Fields<PrecisionKernels> fields =
       Fields<PrecisionKernels>{
           field("peak", &PrecisionKernels::peak, work_rate(), required(kSourced), "peak rate in fp8"),
-          part(&PrecisionKernels::kernels,
-               share("dense", &KernelShares::dense, otherwise("as in bf16"),
-                     "share of the peak rate in a tile without end"))}
+          part(&PrecisionKernels::kernels, share("dense", &KernelShares::dense, otherwise("as in bf16"),
+                                                 "share of the peak rate in a tile without end"))}
           .sourced(Key::Source::must);
   return fields;
 }

@@ -8,8 +8,11 @@ namespace stepcast {
 
 const Words<KernelChoice::Precision>& precision_words() {
   using Precision = KernelChoice::Precision;
-  static const Words<Precision> words{
-      {"f32", Precision::f32}, {"tf32", Precision::tf32}, {"f16", Precision::f16}, {"bf16", Precision::bf16}, {"fp8", Precision::fp8}};
+  static const Words<Precision> words{{"f32", Precision::f32},
+                                      {"tf32", Precision::tf32},
+                                      {"f16", Precision::f16},
+                                      {"bf16", Precision::bf16},
+                                      {"fp8", Precision::fp8}};
   return words;
 }
 
@@ -110,8 +113,9 @@ namespace {
 const Fields<KernelChoice>& kernel_choice_fields() {
   static const Fields<KernelChoice> fields{
       field("precision", &KernelChoice::precision, choice(precision_words()),
-            "precision of products; the device file lists those that it has; `fp8`: of dense layers in blocks and "
-             "of experts, with bf16 elsewhere"),
+            "precision of products; the device file lists those that it has; `fp8`: of dense layers in "
+            "blocks and "
+            "of experts, with bf16 elsewhere"),
       field("attention", &KernelChoice::attention, choice(attention_words()),
             "`eager`: a kernel for each operation; `fused_softmax`: one kernel for scale, mask and softmax; "
             "`flash`: one kernel, which keeps the scores on the chip"),

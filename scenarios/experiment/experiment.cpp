@@ -127,7 +127,8 @@ std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment
                                 const Overrides& overrides) {
   PlacementRule rule = PlacementRule::packed;
   if (const auto named = map.maybe("placement")) rule = placement_words().read(*named);
-  return place_workers(experiment.platform, read_workers(map, experiment.platform, overrides), rule, experiment.seed);
+  return place_workers(experiment.platform, read_workers(map, experiment.platform, overrides), rule,
+                       experiment.seed);
 }
 
 /// Messages that choose their routes are simulated one by one, by the solver that knows the load of the

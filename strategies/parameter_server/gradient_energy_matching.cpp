@@ -89,14 +89,14 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
   strategy.held_arrays = 4;  // velocity, center as it was read before, center as it was read, update
   strategy.updates_a_step = 1.0 / options.period;
   strategy.apply = add_to_center;
-  strategy.program =
-      [options, match = LocalWork{
-                    kMatching, exchange_arithmetic_seconds(map, setting, servers, {kMatching, keys.local_arrays}),
-                    match_and_continue}](ServerClient client) {
-        const auto run = std::make_shared<const EnergyMatchingRun>(
-            EnergyMatchingRun{options, match, std::move(client.servers), client.batch, client.array});
-        return [run](Worker& worker) { return gradient_energy_matching(worker, *run); };
-      };
+  strategy.program = [options, match = LocalWork{kMatching,
+                                                 exchange_arithmetic_seconds(map, setting, servers,
+                                                                             {kMatching, keys.local_arrays}),
+                                                 match_and_continue}](ServerClient client) {
+    const auto run = std::make_shared<const EnergyMatchingRun>(
+        EnergyMatchingRun{options, match, std::move(client.servers), client.batch, client.array});
+    return [run](Worker& worker) { return gradient_energy_matching(worker, *run); };
+  };
   Plan plan = server_plan(setting, servers, strategy);
   note_ineffective_server_options(map, servers, false, plan);
   return plan;

@@ -55,8 +55,8 @@ struct ExchangeArithmetic {
   double arrays;     ///< of all parameters that it reads and writes
 };
 
-/// Time of a worker's own arithmetic in an exchange, on its device. A measured time overrides the usual arrays
-/// where the mapping has no key `local_arrays`.
+/// Time of a worker's own arithmetic in an exchange, on its device. A measured time overrides the usual
+/// arrays where the mapping has no key `local_arrays`.
 Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, const ServerOptions& options,
                                     const ExchangeArithmetic& usual);
 

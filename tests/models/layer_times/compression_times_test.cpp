@@ -55,9 +55,8 @@ TEST_CASE("a file of compression times must have every kernel", "[models][errors
   const std::string last = "  - name: top_k";
   std::string unknown = text;
   unknown.replace(unknown.find("top_k"), 5, "top_q");
-  CHECK_THROWS_WITH(
-      read_text(unknown),
-      Catch::Contains("codecs[2].name: expected one of one_bit, fp16, top_k, got \"top_q\""));
+  CHECK_THROWS_WITH(read_text(unknown),
+                    Catch::Contains("codecs[2].name: expected one of one_bit, fp16, top_k, got \"top_q\""));
   text.erase(text.find(last));
   CHECK_THROWS_WITH(read_text(text), Catch::Contains("codecs: expected one_bit, fp16 and top_k"));
 }
