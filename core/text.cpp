@@ -120,7 +120,7 @@ std::string_view word_for(std::string_view name) {
 }  // namespace
 
 void add_other_name(const std::string& name, const std::string& word) {
-  added_names().insert_or_assign(name, word);
+  added_names().emplace(name, word);
 }
 
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words) {

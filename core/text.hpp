@@ -29,7 +29,7 @@ std::string printable(std::string_view text);
 /// add_other_name. Empty if there is none.
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words);
 
-/// From now on nearest_word takes `name`, in small letters, for `word`.
+/// From now on nearest_word takes `name`, in small letters, for `word`, unless it has a word already.
 void add_other_name(const std::string& name, const std::string& word);
 
 /// Advice with the nearest word, such as `; did you mean "ring"?`. Empty if there is none.

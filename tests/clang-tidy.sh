@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 command -v clang-tidy-14 >/dev/null || { echo "no clang-tidy-14 here: skipped"; exit 0; }
 
 most=40
-since=${1:-$(git describe --tags --abbrev=0 2>/dev/null || git rev-parse HEAD~20)}
+since=${1:-$(git describe --tags --abbrev=0 2>/dev/null || git rev-parse -q --verify HEAD~20 || git rev-list --max-parents=0 HEAD)}
 cmake --preset clang -B build/tidy -DCMAKE_UNITY_BUILD=OFF -DSTEPCAST_PRECOMPILED_HEADERS=OFF -DBUILD_TESTING=OFF >/dev/null
 mapfile -t changed < <(git log --format= --name-only "$since..HEAD" -- '*.cpp' | awk '!seen[$0]++' |
   while read -r file; do

@@ -62,7 +62,7 @@ std::filesystem::path journal_of(const std::filesystem::path& folder, const Mani
     texts.push_back(runs);
     texts.push_back(read_file(measured_file(runs)));
   }
-  const auto journal = folder / "simulations.jsonl";
+  auto journal = folder / "simulations.jsonl";
   const auto fingerprint_file = folder / "simulations.sha256";
   const std::string fingerprint = fingerprint_of(manifest.inputs, texts);
   if (!may_resume(fingerprint_file, fingerprint, options.resume)) {

@@ -13,13 +13,6 @@ using namespace stepcast;
 
 namespace {
 
-RunOptions shard(const std::string& text) {
-  RunOptions options;
-  options.shard_text = text;
-  read_shard(options);
-  return options;
-}
-
 RunSize size_of(double bytes) {
   RunSize size;
   size.process_memory = {bytes};
@@ -28,19 +21,8 @@ RunSize size_of(double bytes) {
 
 }  // namespace
 
-TEST_CASE("a shard is i/N with 0 <= i < N", "[commands]") {
-  CHECK(shard("").shards == 1);
-  CHECK(shard("2/5").shard == 2);
-  CHECK(shard("2/5").shards == 5);
-  for (const char* text : {"1", "5/5", "-1/5", "1/0", "a/b", "1/", "/3", "1/2/3", "0/1000001", "1 / 2"}) {
-    CHECK_THROWS_AS(shard(text), InputError);
-    CHECK_THROWS_WITH(shard(text),
-                      std::string("--shard: expected i/N with 0 <= i < N, got \"") + text + "\"");
-  }
-}
-
 TEST_CASE("processes that need more memory together than the limit are refused", "[commands]") {
-  RunOptions options;
+  RunLimits options;
   options.processes = 4;
   options.memory_limit = "400 MiB";
   CHECK_NOTHROW(check_limits(size_of(100 * 1048576.0), options));
@@ -62,7 +44,7 @@ TEST_CASE("processes that need more memory together than the limit are refused",
 TEST_CASE("without a limit a run may use 80 % of the machine's memory", "[commands]") {
   const double memory =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  RunOptions options;
+  RunLimits options;
   options.processes = 1;
   CHECK_NOTHROW(check_limits(size_of(0.79 * memory), options));
   CHECK_THROWS_AS(check_limits(size_of(0.81 * memory), options), LimitError);
@@ -88,7 +70,7 @@ RunSize four_simulations() {
 }
 
 void check_refused(const Experiment& experiment, bool refused) {
-  RunOptions options;
+  RunLimits options;
   options.processes = 2;
   CAPTURE(simulation_cost(experiment).messages, simulation_cost(experiment).time.value);
   if (refused) {
@@ -116,7 +98,7 @@ TEST_CASE("with every fidelity, a run that would take hours is refused", "[comma
 }
 
 TEST_CASE("a run that is refused for its time says how long, and what to do", "[commands]") {
-  RunOptions options;
+  RunLimits options;
   options.processes = 2;
   CHECK_THROWS_WITH(
       check_time(benchmark("s", 131072, {"simulation.fidelity=fluid"}), four_simulations(), options),
@@ -165,7 +147,7 @@ TEST_CASE("the estimate before a run counts the messages that a run with servers
   const RunSize many = run_size(benchmark("p", 1024, {"simulation.steps=1000"}), 1, 1);
   const double updates = 1024 * 16 * 980.0;
   CHECK(many.process_memory.value - few.process_memory.value > 4 * 8 * updates);  // four numbers each
-  RunOptions options;
+  RunLimits options;
   options.processes = 1;
   options.memory_limit = fmt::format("{} B", 1.01 * few.process_memory.value);
   CHECK_NOTHROW(check_limits(few, options));

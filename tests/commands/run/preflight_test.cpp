@@ -1,6 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "commands/run/checked_points.hpp"
+#include "commands/run/run_options.hpp"
+#include "core/error.hpp"
 #include "rows.hpp"
 
 using namespace stepcast;
@@ -19,6 +21,13 @@ Scenario with_channels(const std::string& first, const std::string& second) {
   if (!first.empty()) scenario.points[0].values = {value_of("strategy.channels", first)};
   if (!second.empty()) scenario.points[1].values = {value_of("strategy.channels", second)};
   return scenario;
+}
+
+RunOptions shard(const std::string& text) {
+  RunOptions options;
+  options.shard_text = text;
+  read_shard(options);
+  return options;
 }
 
 }  // namespace
@@ -43,4 +52,15 @@ TEST_CASE("a point of one device, which ignores most keys, does not decide which
   const IneffectiveAtPoint alone{.point = 1, .one_device = true};
   CHECK(ineffective_notes(with_channels("2", "4"), {{0, {kChannels}}, alone}) == Lines{kNote});
   CHECK(ineffective_notes(with_channels("2", "4"), {alone}).empty());
+}
+
+TEST_CASE("a shard is i/N with 0 <= i < N", "[commands]") {
+  CHECK(shard("").shards == 1);
+  CHECK(shard("2/5").shard == 2);
+  CHECK(shard("2/5").shards == 5);
+  for (const char* text : {"1", "5/5", "-1/5", "1/0", "a/b", "1/", "/3", "1/2/3", "0/1000001", "1 / 2"}) {
+    CHECK_THROWS_AS(shard(text), InputError);
+    CHECK_THROWS_WITH(shard(text),
+                      std::string("--shard: expected i/N with 0 <= i < N, got \"") + text + "\"");
+  }
 }
