@@ -187,12 +187,13 @@ TEST_CASE("cuDNN itself counts the bytes of every tensor as the backend does", "
       if (layer.output.size() != 3 && layer.output.size() != 4) continue;
       for (const Way& way : all_ways()) {
         const Shape shape = batched(way.batch, layer.output);
-        if (element_count(shape) > std::int64_t{1} << 30) continue;
+        if (stepcast::cudnn::element_count(shape) > std::int64_t{1} << 30) continue;
         const TensorDesc desc = describe(way.element, shape, way.order);
         std::size_t bytes = 0;
         check(cudnnGetTensorSizeInBytes(desc.get(), &bytes), "cudnnGetTensorSizeInBytes");
         ++tensors;
-        REQUIRE(bytes == bytes_of(way.element) * static_cast<std::size_t>(element_count(shape)));
+        REQUIRE(bytes ==
+                bytes_of(way.element) * static_cast<std::size_t>(stepcast::cudnn::element_count(shape)));
       }
     }
   }

@@ -86,7 +86,7 @@ TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended]
   CAPTURE(c.strategy, nhwc);
   const Curve expected = learned(c.strategy, c.ranks, *c.model, options_of(c));
   check_same(learned(c.strategy, c.ranks, *c.model, options_of(c), make), expected);
-  CHECK(*expected.rows.back().number("loss") != *expected.rows.front().number("loss"));
+  CHECK(expected.evaluations.back().loss != expected.evaluations.front().loss);
 }
 
 TEST_CASE("ranks on GPUs that replay passes as graphs learn what ranks on CPUs do, to rounding",
