@@ -274,13 +274,6 @@ LayerCost class_token_cost(const Layer& layer, const Site& site) {
   return cost;
 }
 
-/// Elements of queries and keys of one sample.
-double rotated_elements(const Layer& layer) {
-  const double kv_heads = static_cast<double>(layer.kv_heads > 0 ? layer.kv_heads : layer.heads);
-  const double all = static_cast<double>(layer.heads) + 2 * kv_heads;
-  return element_count(layer.input) * (all - kv_heads) / all;
-}
-
 LayerCost cost_of(const Layer& layer, const Site& site) {
   const double out = element_count(layer.output);
   if (layer.kind == LayerKind::reshape) return {};

@@ -136,10 +136,10 @@ const Fields<KernelChoice>& kernel_choice_fields() {
             "`log_softmax`: PyTorch's `cross_entropy`; `vocab_parallel`: Megatron-LM's, a kernel for each "
             "operation on fp32 "
             "logits; `fused`: one kernel, which writes the derivative over the logits"),
-      field(
-          "elementwise", &KernelChoice::elementwise, choice(elementwise_words()),
-          "`fused`: RMS norm and SwiGLU save only their input for the backward pass, as Transformer Engine's "
-          "do"),
+      field("elementwise", &KernelChoice::elementwise, choice(elementwise_words()),
+            "`eager`: RMS norm (in fp32), SwiGLU and rotations have a kernel for each operation; `fused`: "
+            "one, as "
+            "of Transformer Engine or `torch.compile`, and norm and SwiGLU save only their input"),
       field("autocast", &KernelChoice::autocast, boolean(),
             "with f16 and bf16: whether PyTorch's autocast keeps weights, norms and losses in fp32 and casts "
             "what "

@@ -120,9 +120,12 @@ void add_autocast(const Model& model, const KernelChoice& choice, std::vector<La
 /// @param costs  of the model's layers, by layer_costs in half precision
 void add_fp8(const Model& model, std::vector<LayerCost>& costs);
 
+/// Elements of queries and keys of one sample, of a rotary embedding.
+double rotated_elements(const Layer& layer);
+
 /// Adds what the chosen kernels compute in another precision or division than the layers: add_autocast;
-/// add_fp8; scores in fp32; the passes of vocab_parallel and fused cross entropy over the logits; sums of
-/// gradients in fp32; a product for each expert.
+/// add_fp8; operations that are written out; scores in fp32; the passes of vocab_parallel and fused cross
+/// entropy over the logits; sums of gradients in fp32; a product for each expert.
 /// @param costs  of the model's layers, by layer_costs
 void add_precisions(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs);
 

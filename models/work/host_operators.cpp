@@ -28,6 +28,20 @@ void add_gelu(const KernelChoice& choice, HostOperators& operators) {
   operators.backward += (tanh ? 12 : 9) - 1;
 }
 
+/// Kernels of their own where these layers are written out (models/cost/cost.cpp).
+void add_written_out(LayerKind kind, HostOperators& operators) {
+  if (kind == LayerKind::rms_norm) {
+    operators.forward += 6 - 1;
+    operators.backward += 11 - 1;
+  } else if (kind == LayerKind::swiglu) {
+    operators.forward += 2 - 1;
+    operators.backward += 3 - 1;
+  } else if (kind == LayerKind::rotary_embedding) {  // of queries and keys
+    operators.forward += 2 * 5 - 1;
+    operators.backward += 2 * 6 - 1;
+  }
+}
+
 /// What Megatron-LM's training loop starts once a micro-batch beside the layers, which ends in its own loss:
 /// the batch's broadcast, masks and positions (pretrain_gpt.py, get_batch), the tables' rows with dropout,
 /// and the mean over tokens and replicas (loss_func); backward, the gradients of the tables.
@@ -48,6 +62,7 @@ HostOperators operators_of(const Layer& layer, const LayerCost& cost, const Kern
   operators.backward += tensors;
   if (layer.kind == LayerKind::attention) add_attention(layer, choice, operators);
   if (layer.kind == LayerKind::gelu) add_gelu(choice, operators);
+  if (choice.elementwise == KernelChoice::Elementwise::eager) add_written_out(layer.kind, operators);
   if (layer.kind == LayerKind::softmax_cross_entropy) add_training_loop(choice, operators);
   return operators;
 }

@@ -234,3 +234,23 @@ TEST_CASE("a device without fp8 refuses it", "[models][errors]") {
   CHECK(with_kernels(device, fp8).peak.value == 2e9);
   CHECK(with_kernels(device, fp8).fp8->peak.value == 4e9);
 }
+
+TEST_CASE("norms, SwiGLU and rotations that are written out move what their operations do", "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [8, 64], layers: [{name: n, kind: rms_norm}, {name: d, kind: dense, "
+      "units: "
+      "32, bias: false}, {name: s, kind: swiglu}, {name: l, kind: mean_squared_error}]}");
+  KernelChoice fused = only_precision(KernelChoice::Precision::bf16), eager = fused;
+  fused.elementwise = KernelChoice::Elementwise::fused;
+  const auto bytes = [&](std::size_t layer, PassCost LayerCost::*pass, const KernelChoice& choice) {
+    const PassCost cost = layer_costs(model, choice)[layer].*pass;
+    return 2 * (cost.activations + cost.further_activations);
+  };
+  const double norm = 8 * 64, half = 8 * 16;  // elements
+  CHECK(bytes(0, &LayerCost::forward, fused) == 4 * norm);
+  CHECK(bytes(0, &LayerCost::forward, eager) == 36 * norm);
+  CHECK(bytes(0, &LayerCost::backward_weights, eager) == 76 * norm);
+  CHECK(bytes(2, &LayerCost::forward, eager) == 2 * 5 * half);
+  CHECK(bytes(2, &LayerCost::backward_data, eager) == 2 * 9 * half);
+  CHECK(bytes(2, &LayerCost::backward_data, fused) == 2 * 5 * half);
+}
