@@ -68,6 +68,7 @@ constexpr std::array kKeyChanges{
     KeyChange{"kernels.attention", "flash", StepPart::computation, 0.3},
     KeyChange{"kernels.layout", "nhwc", StepPart::computation, 0.3},
     KeyChange{"kernels.update", "fused", StepPart::computation, 0.1},
+    KeyChange{"kernels.elementwise", "fused", StepPart::computation, 0.2, "", "torch.compile"},
     KeyChange{"strategy.host_operation", "0 s", StepPart::host, 0.8, "", "CUDA graphs"},
     KeyChange{"data.prefetch", "2", StepPart::loading, 0.9},
 };
