@@ -42,8 +42,8 @@ double feature_count(const Layer& layer, const Shape& shape) {
 MatrixProduct forward_product(const Layer& layer) {
   const double columns = feature_count(layer, layer.output), rows = element_count(layer.output) / columns;
   if (layer.kind == LayerKind::dense) return {rows, columns, feature_count(layer, layer.input)};
-  const double channels = static_cast<double>(layer.input.front() / layer.groups);
-  return {rows, columns, channels * element_count(layer.window.kernel)};
+  const std::int64_t channels = layer.input.front() / layer.groups;
+  return {rows, columns, static_cast<double>(channels) * element_count(layer.window.kernel)};
 }
 
 /// Rows are the positions of the input, columns its features. The work is that of the forward pass.
