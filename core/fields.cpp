@@ -174,7 +174,9 @@ Form<std::vector<double>> numbers(double low, double high) {
 }
 
 Form<std::string> one_of(std::vector<std::string> words) {
-  return {"name", joined_words(words), [words](const YamlValue& value) { return words[value.one_of(words)]; },
+  const std::string_view range = joined_words(words);
+  return {"name", range,
+          [words = std::move(words)](const YamlValue& value) { return words[value.one_of(words)]; },
           [](const std::string& word) { return word; }};
 }
 
