@@ -21,7 +21,7 @@ NcclRanks first_devices(const Platform& platform, int ranks, int per_node);
 
 /// What a user says about a collective; the rest comes from a table.
 struct AskedCollective {
-  std::string name;
+  std::string name = {};
   int ranks = 0, per_node = 0;  ///< 0: not said
 };
 

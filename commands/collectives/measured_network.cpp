@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
+#include "core/text.hpp"
 #include "forecast/measured/training_log.hpp"
 
 namespace stepcast {
@@ -22,9 +23,10 @@ std::vector<CollectiveRow> rows_of(const MeasuredCollective& table, const Platfo
   return collective_rows(platform, group, table.operation, table.tests);
 }
 
-/// A file, and the collective that stands before it.
+/// A file, and the collective or the number of ranks that stands before it.
 struct TableFile {
-  std::string collective, file;
+  AskedCollective asked;
+  std::string file;
 };
 
 TableFile table_file(const std::string& text) {
@@ -32,8 +34,20 @@ TableFile table_file(const std::string& text) {
   const auto& names = nccl_operation_names();
   const std::string name = text.substr(0, equals);
   if (equals != std::string::npos && std::ranges::find(names, name) != names.end())
-    return {name, text.substr(equals + 1)};
-  return {"", parse_run_file(text).file};
+    return {{.name = name}, text.substr(equals + 1)};
+  const RunFile runs = parse_run_file(text);
+  return {{.ranks = static_cast<int>(parse_integer(runs.workers).value_or(0))}, runs.file};
+}
+
+/// The same as measured_collective, whose errors name options that `run` does not have.
+MeasuredCollective table_of(NcclTests tests, const TableFile& named) {
+  try {
+    return measured_collective(std::move(tests), named.file, named.asked);
+  } catch (const InputError& error) {
+    throw InputError(
+        fmt::format("{}; for run, write the collective or the number of ranks before the file, such as 16={}",
+                    error.what(), named.file));
+  }
 }
 
 double log_density(const std::optional<double>& share, double spread) {
@@ -60,13 +74,14 @@ std::vector<MeasuredCollective> measured_collectives(const std::vector<std::stri
   std::vector<MeasuredCollective> tables;
   for (const std::string& text : texts) {
     if (!is_nccl_tests(text)) continue;
-    const auto [collective, file] = table_file(text);
+    const TableFile named = table_file(text);
+    const std::string& file = named.file;
     NcclTests tests = read_nccl_tests(read_file(file), file);
-    if (tests.operation.empty() && collective.empty())
+    if (tests.operation.empty() && named.asked.name.empty())
       throw InputError(fmt::format(
           "{0}:1:1: the table does not name its collective; write it before the file, such as all_reduce={0}",
           file));
-    tables.push_back(measured_collective(std::move(tests), file, {.name = collective}));
+    tables.push_back(table_of(std::move(tests), named));
   }
   return tables;
 }

@@ -67,3 +67,13 @@ TEST_CASE("a table that does not name its collective is asked for it", "[command
   CHECK_FALSE(is_nccl_tests("8=" + file));
   CHECK(measured_collectives({"8=" + file}).empty());
 }
+
+TEST_CASE("a table whose ranks cannot be told takes those before the file", "[commands]") {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "table.txt").string();
+  write_atomically(file,
+                   "# Collective test starting: all_reduce_perf\n# size count type redop root time algbw "
+                   "busbw #wrong\n8192 2048 float sum -1 35.0 0.23 0.44 0\n");
+  CHECK_THROWS_WITH(measured_collectives({file}), Catch::Matchers::Contains("such as 16=" + file));
+  CHECK(measured_collectives({"16=" + file}).front().ranks == 16);
+}
