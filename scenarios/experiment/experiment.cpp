@@ -70,6 +70,18 @@ void apply(const SimulationOptions& simulation, Experiment& experiment) {
   experiment.link_sharing = simulation.sharing;
 }
 
+void scale_kernels(const Factors& factors, Device& device) {
+  device.launch_overhead = factors.kernel_start * device.launch_overhead;
+  if (device.fp8) device.fp8->kernels.dense /= factors.fp8_products;
+  if (!device.kernels) return;
+  KernelShares& shares = *device.kernels;
+  shares.gap = factors.kernel_start * shares.gap;
+  shares.flash /= factors.flash_attention;
+  for (double* share :
+       {&shares.streaming, &shares.max_pool, &shares.batch_norm, &shares.layer_norm, &shares.cast})
+    *share /= factors.memory_bound_kernels;
+}
+
 /// Applies `factors:` to the platform and the device.
 void apply(const Factors& factors, Experiment& experiment) {
   Platform& platform = experiment.platform;
@@ -84,9 +96,7 @@ void apply(const Factors& factors, Experiment& experiment) {
        {&platform.message_costs, &platform.local_message_costs, &platform.local_program_costs}) {
     for (MessageCost& cost : *costs) cost.overhead = factors.message_overhead * cost.overhead;
   }
-  Device& device = experiment.device;
-  device.launch_overhead = factors.kernel_start * device.launch_overhead;
-  if (device.kernels) device.kernels->gap = factors.kernel_start * device.kernels->gap;
+  scale_kernels(factors, experiment.device);
 }
 
 /// Makes no NIC faster than what `count` times the rate at `key` moves, if the document has it.

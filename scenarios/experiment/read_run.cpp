@@ -229,6 +229,12 @@ const Fields<Factors>& factor_fields() {
             "with `trace: derived`: factor on the fixed time that each kernel takes in addition to its work"),
       field("layer_times", &Factors::layer_times, factor,
             "in place of `strategy.compute_factor`, as long as stacks count the host's time"),
+      field("memory_bound_kernels", &Factors::memory_bound_kernels, factor,
+            "with `trace: derived`: factor on the times of passes over arrays: norms, activations, updates"),
+      field("flash_attention", &Factors::flash_attention, factor,
+            "with `trace: derived`: factor on the times of flash kernels"),
+      field("fp8_products", &Factors::fp8_products, factor,
+            "with `trace: derived`: factor on the times of products in fp8"),
       field("host_work", &Factors::host_work, factor,
             "factor on the host's times, `strategy.host_work` and `strategy.host_operation`")};
   return fields;

@@ -35,7 +35,8 @@ DataSetSize read_epoch(const YamlValue& value, const Model& model);
 /// Factors on the platform and on host work, which the default ranges of inputs set (`factors:`).
 struct Factors {
   double inside_server_bandwidth = 1, between_servers_bandwidth = 1, message_overhead = 1,
-         compute_slowdown = 1, kernel_start = 1, layer_times = 1, host_work = 1;
+         compute_slowdown = 1, kernel_start = 1, layer_times = 1, memory_bound_kernels = 1,
+         flash_attention = 1, fp8_products = 1, host_work = 1;
 };
 Factors read_factors(const YamlValue& value);
 
