@@ -162,6 +162,13 @@ void read_links(const YamlMap& map, Experiment& experiment) {
     read_background(*background, experiment.platform, experiment.bandwidths);
 }
 
+/// True if every rank that trains has samples of its own.
+bool has_own_samples(const Plan& plan) {
+  int ranks = 0;
+  for (const Role& role : plan.roles) ranks += role.training ? role.members : 0;
+  return plan.samples_a_step == static_cast<double>(ranks) * static_cast<double>(plan.batch_per_worker);
+}
+
 Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library, const Overrides& overrides) {
   const YamlValue trace = map.at("trace", "names in models/traces/, or derived");
   const YamlValue options = map.at("strategy", "a mapping with kind");
@@ -187,10 +194,13 @@ Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library, con
     setting.global_batch->refuse("give either batch_per_worker or global_batch");
   if (overrides.trace && !setting.batch_per_worker && !setting.global_batch)
     map.value().refuse("this command needs batch_per_worker, the samples of one step of a worker");
-  if (const auto data = map.maybe("data")) read_data(*data, experiment.platform, setting);
+  if (const auto data = map.maybe("data")) read_data(*data, experiment.platform, setting, experiment.noise);
   setting.memory = read_memory(map.maybe("memory"), experiment.device.choice());
   experiment.strategy = strategies()[kind].kind;
-  return strategies()[kind].plan(options, setting);
+  Plan plan = strategies()[kind].plan(options, setting);
+  if (experiment.noise.imbalance > 0 && !has_own_samples(plan))
+    map.at("data").any_map().at("imbalance").refuse("only valid where every worker has samples of its own");
+  return plan;
 }
 
 /// Reads faults and the campaign, which need the length of a training.

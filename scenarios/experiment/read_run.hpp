@@ -14,7 +14,8 @@ namespace stepcast {
 // scenarios/keys/scenario_keys.hpp come. All throw InputError.
 
 Noise read_noise(const YamlValue& value);
-void read_data(const YamlValue& value, const Platform& platform, Setting& setting);
+/// Reads `data:`. @throws InputError
+void read_data(const YamlValue& value, const Platform& platform, Setting& setting, Noise& noise);
 
 /// `simulation:` of a run.
 struct SimulationOptions {
