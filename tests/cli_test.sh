@@ -126,6 +126,7 @@ divides() { # PLATFORM MESH
   grep -q "^  mesh: {$2}" divided.yaml || fail "init: not the mesh {$2} on $1"
   "$stepcast" run divided.yaml --dry-run > divided.txt
   if grep -q 'does not fit' divided.txt; then fail "init: llama3-70b does not fit on $1"; fi
+  rm divided.yaml divided.txt
 }
 divides aws-p4d "tensor: 8"
 divides lassen "tensor: 4, context: 4"
