@@ -53,8 +53,6 @@ refuses 2 "--precisions" check --precisions f32,f8
 refuses 2 "there is no option \"--nothing\"" --nothing
 refuses 2 "--path" run scenario.yaml --path sockets
 refuses 2 "--ranks" run scenario.yaml --ranks 1
-refuses 2 "none: cannot read" predict --traces none --model small-cnn --batch 8
-refuses 2 "no capture of small-cnn" predict --traces . --model small-cnn --batch 8
 
 "$program" --help >out 2>err || fail "--help"
 "$program" --version >out 2>err && grep -q '^stepcast-gpu 0\.' out || fail "--version"
