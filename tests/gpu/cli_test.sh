@@ -34,7 +34,7 @@ refuses() {
 
 # Every command that needs a GPU reports that there is none.
 mkdir folder
-rank="--rank 0 --ranks 2 --store file:folder/store --folder folder --control folder/control"
+rank="--rank 0 --ranks 2 --store folder/store --folder folder --control folder/control"
 for command in "capture --model small-cnn --batch 8" "capture-all" "check" "validate" \
   "run $source_folder/scenarios/validate/gpu.yaml" "rank $rank --scenario $source_folder/scenarios/validate/gpu.yaml"; do
   refuses 2 "--device cuda:0: " $command

@@ -60,14 +60,14 @@ bool bind_to_core(int rank, int ranks, bool share) {
 
 /// Connects ranks of several machines, which exchange their endpoints by files that their agents carry.
 std::unique_ptr<Transport> connected_hosts(const Options& options, int which) {
-  const auto store = open_store("file:" + options.folder + "/store", options.rank, 60);
+  const Store store(options.folder + "/store", options.rank, 60);
   const Listener listener(options.address);
   const std::string name = fmt::format("listener-{}", which);
-  store->put(name,
-             fmt::format("{} {} {}", options.address, listener.endpoint().port, listener.endpoint().key));
+  store.put(name,
+            fmt::format("{} {} {}", options.address, listener.endpoint().port, listener.endpoint().key));
   std::vector<Endpoint> endpoints;
   for (int peer = 0; peer < options.ranks; ++peer) {
-    std::istringstream words(store->get(peer, name));
+    std::istringstream words(store.get(peer, name));
     Endpoint one;
     words >> one.address >> one.port >> one.key;
     endpoints.push_back(one);

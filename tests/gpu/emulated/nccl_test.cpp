@@ -320,8 +320,8 @@ TEST_CASE("a collective and the links of a server fit on a GPU at once", "[prete
   pretended::behaviour() = {};
   pretended::device_count() = 8;
   const auto rank = [&](int number) {
-    const auto store = open_store("file:" + folder.path().string(), number, 10);
-    NcclBackend backend(*store, {.device = number, .rank = number});
+    Store store(folder.path(), number, 10);
+    NcclBackend backend(store, {.device = number, .rank = number});
     backend.group_of({0, 1});
     backend.link(RankId(0), RankId(1));
   };
