@@ -2,20 +2,8 @@
 # tools/gpu-first-contact.sh: without a GPU one line within a second and exit code 2; on a pretended device its stages, the
 # archive after each of them, on TERM and as the start of the next call, and its last words.
 # Usage: tests/gpu/first_contact_test.sh
-set -u
-source_folder=$(realpath "$(dirname "$0")/../..")
+. "$(dirname "$0")/../setup.sh"
 script=$source_folder/tools/gpu-first-contact.sh
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-failures=0
-fail() {
-  echo "FAILED: $1"
-  cat out
-  failures=$((failures + 1))
-}
-says() { grep -qF -- "$1" out || fail "no \"$1\""; }
-says_not() { grep -qF -- "$1" out && fail "\"$1\" is said"; }
 
 mkdir bin
 export PATH=$work/bin:$PATH
@@ -99,4 +87,4 @@ wait $pid
 [ $? -eq 143 ] || fail "TERM: exit code"
 tar tzf ended.tar.gz | grep -qx 'ended/done/check-f32' || fail "TERM: nothing was packed"
 
-[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
+end_test

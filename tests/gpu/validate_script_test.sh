@@ -2,21 +2,8 @@
 # tools/gpu-validate.sh without a GPU: what it says, and with a program that pretends, that stages fail apart from each
 # other and that a second call goes on.
 # Usage: tests/gpu/validate_script_test.sh
-set -u
-source_folder=$(realpath "$(dirname "$0")/../..")
+. "$(dirname "$0")/../setup.sh"
 script=$source_folder/tools/gpu-validate.sh
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-
-failures=0
-fail() {
-  echo "FAILED: $1"
-  cat out
-  failures=$((failures + 1))
-}
-says() { grep -qF -- "$1" out || fail "no \"$1\""; }
-says_not() { grep -qF -- "$1" out && fail "\"$1\" is said"; }
 
 mkdir bin
 export PATH=$work/bin:$PATH
@@ -176,4 +163,4 @@ SECONDS_IN_ALL=3 bash "$script" later >out 2>&1
 says "check-f32: not started: no time left"
 says_not "FAILED"
 
-[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
+end_test
