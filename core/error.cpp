@@ -5,7 +5,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <new>
+#include <stdexcept>
 #include <system_error>
+
+#include "core/expects.hpp"
 
 namespace stepcast {
 namespace {
@@ -53,6 +56,10 @@ int report_failure(const std::string& program, const std::exception& error) {
   const char* const begin = is<Interrupted>(error) ? "\n" : "";                 // ends a line of progress
   std::fputs(fmt::format("{}{}: {}\n", begin, program, line).c_str(), stderr);  // fmt::print may throw
   return static_cast<int>(exit_code_of(error));
+}
+
+void refuse_caller(const char* what, const char* file, int line) {
+  throw std::logic_error(fmt::format("{}:{}: expected of the caller: {}", file, line, what));
 }
 
 }  // namespace stepcast

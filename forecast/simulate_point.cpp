@@ -7,10 +7,8 @@
 
 #include "campaigns/checkpoint_interval.hpp"
 #include "models/cost/cost.hpp"
-#include "models/work/known_sizes.hpp"
 #include "models/work/model_flops.hpp"
 #include "sim/simulation.hpp"
-#include "sim/workers/slowest_device.hpp"
 #include "sim/workers/step_statistics.hpp"
 
 namespace stepcast {

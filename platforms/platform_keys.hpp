@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/keys.hpp"
+#include "core/fields.hpp"
 
 namespace stepcast {
 
@@ -9,5 +9,11 @@ const Keys& platform_keys();
 const Keys& node_keys();     ///< of every kind; keys_of_kind gives those of one
 const Keys& network_keys();  ///< of every kind
 const Keys& software_keys();
+
+/// `source` of a mapping with plain figures, which nothing reads.
+template <class T>
+Field<T> source_field() {
+  return field<T>({"source", "text", "", "none", "source of plain figures"});
+}
 
 }  // namespace stepcast

@@ -1,10 +1,7 @@
-#include "platforms/read_network.hpp"
-
 #include <algorithm>
 #include <cmath>
 
-#include "platforms/link_fields.hpp"
-#include "platforms/platform_keys.hpp"
+#include "platforms/platform_readers.hpp"
 
 namespace stepcast {
 namespace {

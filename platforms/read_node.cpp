@@ -1,9 +1,6 @@
-#include "platforms/read_node.hpp"
-
 #include <optional>
 
-#include "platforms/link_fields.hpp"
-#include "platforms/platform_keys.hpp"
+#include "platforms/platform_readers.hpp"
 
 namespace stepcast {
 namespace {

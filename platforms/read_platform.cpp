@@ -4,11 +4,8 @@
 #include <climits>
 #include <limits>
 
-#include "platforms/link_fields.hpp"
 #include "platforms/platform.hpp"
-#include "platforms/platform_keys.hpp"
-#include "platforms/read_network.hpp"
-#include "platforms/read_node.hpp"
+#include "platforms/platform_readers.hpp"
 
 namespace stepcast {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "core/text.hpp"
 #include "platforms/platform_keys.hpp"
-#include "platforms/source_field.hpp"
 
 namespace stepcast {
 namespace {

@@ -105,16 +105,17 @@ edges=$(includes $libraries | sed -nE 's#^([^:]*)\.[a-z]+:[0-9]+:(.*/.*)\.(hpp|c
 circle=$(tsort <<<"$edges" 2>&1 >/dev/null)
 [ -z "$circle" ] || breach "modules that include each other in a circle: $(tr '\n' ' ' <<<"$circle")"
 
-# A folder has one purpose, said in its README.md, and a file has one noun.
+# A folder has one purpose, said in its README.md or in that of its top folder, and a file has one noun.
 while IFS= read -r folder; do
   count=$(find "$folder" -maxdepth 1 \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) | wc -l)
   [ "$count" -le 20 ] || breach "$folder: $count source files; make inner folders"
-  if [ ! -f "$folder/README.md" ]; then
-    breach "$folder: has no README.md"
-  elif [ "$(wc -l <"$folder/README.md")" -gt 15 ]; then
-    breach "$folder/README.md: more than 15 lines"
-  elif grep -q 'ay include' "$folder/README.md"; then
-    breach "$folder/README.md: says what the folder may include; cmake/layers.txt does"
+  readme=$folder/README.md top=${folder%%/*}
+  if [ ! -f "$readme" ]; then
+    grep -qF "${folder##*/}/" "$top/README.md" || breach "$folder: has no README.md, and $top/README.md does not say what it holds"
+  elif [ "$(wc -l <"$readme")" -gt 25 ]; then
+    breach "$readme: more than 25 lines"
+  elif grep -q 'ay include' "$readme"; then
+    breach "$readme: says what the folder may include; cmake/layers.txt does"
   fi
 done < <(find $libraries -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' | xargs -n 1 dirname | sort -u)
 while read -r lines file; do

@@ -1,21 +1,8 @@
 #!/bin/bash
 # The command line from outside: exit codes, one-line errors, what is written and what is not.
 # Usage: tests/cli_test.sh STEPCAST
-set -u
 stepcast=$(realpath "$1")
-source_folder=$(realpath "$(dirname "$0")/..")
-export STEPCAST_DATA=$source_folder
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-
-failures=0
-fail() {
-  echo "FAILED: $1"
-  [ -s out ] && head -c 1000 out
-  [ -s err ] && head -c 1000 err
-  failures=$((failures + 1))
-}
+. "$(dirname "$0")/setup.sh"
 
 # run_with CODE ARGUMENTS...: output in `out` and `err`.
 run_with() {
@@ -673,4 +660,4 @@ grep -qE 'interrupted; (no run was measured yet|[0-9]+ runs measured so far: .*)
   fail "validate interrupted: not said what is kept"
 grep -q -- --resume err && fail "validate interrupted: a word of --resume"
 
-[ $failures -eq 0 ] || { echo "$failures checks of the command line failed"; exit 1; }
+end_test

@@ -1,6 +1,6 @@
 """Profiles real trainings of several networks with PyTorch on the CPU, and imports each.
 
-Usage: python3 tests/import_torch_test.py STEPCAST (tests/capture-torch.sh runs it)
+Usage: python3 tests/import_torch_test.py STEPCAST (tests/with-module.sh runs it)
 
 Each training is profiled twice: as PyTorch exports it, and as Kineto would write it on a GPU, with sequence numbers, shapes if
 recorded, and a made-up kernel for each operator that computes. stepcast must find all parameters, attribute 98 % of the time, and

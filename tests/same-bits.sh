@@ -3,20 +3,9 @@
 # (another compiler). The exact simulations (a program a worker; every message) agree with the default to 1 %.
 # RUNS=NUMBER simulates so many times more, with both binaries in turn and one process and two in turn.
 # Usage: tests/same-bits.sh STEPCAST [OTHER-STEPCAST]
-set -u
 first=$(realpath "$1")
 second=$(realpath "${2:-$1}")
-source_folder=$(realpath "$(dirname "$0")/..")
-export STEPCAST_DATA=$source_folder
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-
-failures=0
-fail() {
-  echo "FAILED: $1"
-  failures=$((failures + 1))
-}
+. "$(dirname "$0")/setup.sh"
 
 # simulate FOLDER BINARY OPTIONS...
 simulate() {
@@ -68,4 +57,4 @@ for folder in unfolded messages; do
   agrees $folder
 done
 
-[ $failures -eq 0 ] || { echo "$failures checks of same bits failed"; exit 1; }
+end_test

@@ -2,20 +2,8 @@
 # Shards that are merged are the whole run, byte for byte: with draws of assumptions and without, with calibrations, trends,
 # published figures, points that fail, and any number of processes. A missing shard is an error that names its points.
 # Usage: tests/shards.sh STEPCAST
-set -u
 stepcast=$(realpath "$1")
-source_folder=$(realpath "$(dirname "$0")/..")
-export STEPCAST_DATA=$source_folder
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-
-failures=0
-fail() {
-  echo "FAILED: $1"
-  [ -s err ] && head -c 1000 err
-  failures=$((failures + 1))
-}
+. "$(dirname "$0")/setup.sh"
 
 # same CODE SHARDS SCENARIO OPTIONS...: the run and its merged shards exit with CODE and write the same files.
 same() {

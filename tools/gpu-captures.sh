@@ -10,53 +10,17 @@
 # Exit codes: 0 all is captured, 1 a capture failed, 2 no GPU or bad usage, 3 nothing failed and something is left: call again.
 # Environment: SECONDS_IN_ALL (700), PAIRS ("f32 nchw,bf16 nhwc": precisions and layouts, in this order), STEPCAST_GPU (an existing
 # program), and what gpu-validate.sh takes for the build.
-set -euo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
-script=$root/tools/gpu-captures.sh
-program=${STEPCAST_GPU:-$root/build/gpu/stepcast-gpu}
-. "$root/tools/gpu-stages.sh"
+. "$(dirname "$0")/gpu-stages.sh"
+begin 700 "$@"
+run_stage "$@"
 
-if (($# > 1)); then
-  trap - EXIT TERM INT
-  out=$1
-else
-  require_gpu
-  open_results "${1:-}"
-fi
-export STEPCAST_DATA=$root
-budget=${SECONDS_IN_ALL:-700}
-SECONDS=0
 networks=("mesh-1k 1,2,4" "mesh-2k 1,2,4" "3dgan 16,32,64" "gan-generator 16,32,64" "gan-discriminator 16,32,64" "chen-huo-dnn 256,512,1024"
   "chen-huo-dblstm 16,32,64" "seide-dnn 720,1440,2880" "nnlo-gru 50,100,200" "alexnet 64,128,256" "distbelief-speech 100,500,1000")
-
-# A capture that makes the GPU unusable (exit code 4) is skipped in the next round.
-capture() {  # PRECISION LAYOUT MODEL BATCHES
-  local code=4 end=$((SECONDS + STAGE_SECONDS - 8))
-  while ((code == 4 && SECONDS < end)); do
-    code=0
-    "$program" capture-all --precision "$1" --layout "$2" --models "$3" --batches "$4" --seconds $((end - SECONDS)) -o "$out/traces" || code=$?
-  done
-  return "$code"
-}
-
-# Runs one stage, in a process of its own that `timeout` can end.
-if (($# > 1)); then
-  set -x
-  "${@:2}"
-  exit
-fi
-
 build_or_stop 125
 IFS=, read -ra pairs <<<"${PAIRS:-f32 nchw,bf16 nhwc}"
 for pair in "${pairs[@]}"; do
   # shellcheck disable=SC2086  # both are lists of words
-  for network in "${networks[@]}"; do stage "capture-${network% *}-${pair% *}" "$budget" capture $pair $network; done
+  for network in "${networks[@]}"; do stage "capture-${network% *}-${pair% *}" "$budget" capture_all $pair $network; done
 done
 echo "traces: $(find "$out/traces" -name '*.yaml' | wc -l) of $((3 * ${#networks[@]} * ${#pairs[@]})) in $out.tar.gz"
-if ((${#failed[@]} > 0)); then
-  echo "${#failed[@]} stages failed: ${failed[*]}. Their logs are in $out/logs"
-  exit 1
-elif ((${#unfinished[@]} > 0)); then
-  echo "call again, ${#unfinished[@]} stages are left: ${unfinished[*]}"
-  exit 3
-fi
+finish

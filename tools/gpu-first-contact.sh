@@ -8,31 +8,9 @@
 # check. After each stage, at the end and on TERM all results are in the one file OUT.tar.gz.
 # Exit codes: 0 all is well, 1 a stage failed, 2 no GPU or bad usage, 3 nothing failed and something is left: call again.
 # Environment: SECONDS_IN_ALL (240), STEPCAST_GPU, and what gpu-validate.sh takes for the build.
-set -euo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
-script=$root/tools/gpu-first-contact.sh
-. "$root/tools/gpu-stages.sh"
-
-program=${STEPCAST_GPU:-}
-for place in gpu release; do
-  [[ -n $program ]] || [[ ! -x $root/build/$place/stepcast-gpu ]] || program=$root/build/$place/stepcast-gpu
-done
-program=${program:-$root/build/gpu/stepcast-gpu}
-if (($# > 1)); then
-  trap - EXIT TERM INT
-  out=$1
-else
-  require_gpu
-  open_results "${1:-}"
-fi
-export STEPCAST_DATA=$root
-budget=${SECONDS_IN_ALL:-240}
-SECONDS=0
+. "$(dirname "$0")/gpu-stages.sh"
+begin 240 "$@"
 pairs=("f32 nchw" "tf32 nhwc" "bf16 nhwc" "f16 nhwc")
-
-check() {  # PRECISION
-  "$program" check --precisions "$1"
-}
 
 capture() {  # PRECISION LAYOUT
   "$program" capture --model resnet50 --batch 64 --precision "$1" --layout "$2" --steps 20 --warm-up 10 \
@@ -46,12 +24,7 @@ sanitize() {  # TOOL
   compute-sanitizer --tool "$1" "${only[@]}" --error-exitcode 9 --print-limit 20 "$program" check --precisions f32
 }
 
-# Runs one stage, in a process of its own that `timeout` can end.
-if (($# > 1)); then
-  set -x
-  "${@:2}"
-  exit
-fi
+run_stage "$@"
 
 { date -u +%FT%TZ; uname -srm; timeout 10 nvidia-smi || true; git -C "$root" rev-parse HEAD 2>/dev/null || true; } >"$out/machine.txt" 2>&1
 build_or_stop 125
@@ -77,11 +50,5 @@ fi
   [[ ! -e $out/throughput.csv ]] || awk -F, 'NR > 1 { printf "beside PyTorch, %s: %.2f of its rate\n", $1, $6 }' "$out/throughput.csv"
 } | tee "$out/summary.txt"
 echo "results: $out.tar.gz"
-if ((${#failed[@]} > 0)); then
-  echo "next: ${#failed[@]} stages failed: ${failed[*]}. Read $out/logs/${failed[0]}.log first; mend it, then call again: what is done stays done"
-  exit 1
-elif ((${#unfinished[@]} > 0)); then
-  echo "next: call again, ${#unfinished[@]} stages are left: ${unfinished[*]}"
-  exit 3
-fi
+finish
 echo "next: keep the archive, then run tools/gpu-validate.sh for the captures of the other networks and the ranks"

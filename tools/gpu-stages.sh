@@ -1,6 +1,9 @@
 # Sourced by gpu-first-contact.sh, gpu-validate.sh and gpu-captures.sh: stages with time limits whose results are packed into one archive, because
-# a rented machine is lost with its disks. The script sets $script, $out, $budget and $program before it calls stage.
-# shellcheck shell=bash disable=SC2154
+# a rented machine is lost with its disks. The script calls begin, defines its commands, calls run_stage, build_or_stop and stage, and finish.
+# shellcheck shell=bash
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+script=${script:-$(realpath "$0")}
 
 # The first comment of the script is its help.
 if [[ ${1:-} == -h || ${1:-} == --help ]]; then
@@ -35,6 +38,63 @@ open_results() {
   fi
   mkdir -p "$out"/{logs,done,traces}
   out=$(cd "$out" && pwd)
+}
+
+# begin BUDGET [ARGUMENTS...]: sets $program (STEPCAST_GPU, or one that was carried in build/gpu or build/release, else it is built), $budget
+# (SECONDS_IN_ALL, or these seconds) and $out. With more arguments than OUT, the script is a stage of its own call.
+begin() {
+  local place
+  program=${STEPCAST_GPU:-}
+  for place in gpu release; do
+    [[ -n $program ]] || [[ ! -x $root/build/$place/stepcast-gpu ]] || program=$root/build/$place/stepcast-gpu
+  done
+  program=${program:-$root/build/gpu/stepcast-gpu}
+  budget=${SECONDS_IN_ALL:-$1}
+  shift
+  export STEPCAST_DATA=$root
+  SECONDS=0
+  if (($# > 1)); then
+    trap - EXIT TERM INT
+    out=$1
+  else
+    require_gpu
+    open_results "${1:-}"
+  fi
+}
+
+# run_stage ARGUMENTS...: with more arguments than OUT, runs them as one stage, in a process of its own that `timeout` can end.
+run_stage() {
+  if (($# > 1)); then
+    set -x
+    "${@:2}"
+    exit
+  fi
+}
+
+# What several scripts run. One process for each check, because a process whose GPU became unusable cannot go on.
+check() {  # PRECISION
+  "$program" check --precisions "$1"
+}
+
+# Stops some seconds before the stage's limit. A capture that makes the GPU unusable (exit code 4) is skipped in the next round.
+capture_all() {  # PRECISION LAYOUT MODELS BATCHES; MODELS may be empty
+  local code end=$((SECONDS + STAGE_SECONDS - 8))
+  while ((SECONDS < end)); do
+    code=0
+    "$program" capture-all --precision "$1" --layout "$2" ${3:+--models "$3"} --batches "$4" --seconds $((end - SECONDS)) -o "$out/traces" || code=$?
+    ((code == 4)) || return "$code"
+  done
+  return 3
+}
+
+# The last lines: what failed and what is left. Ends the script with 1, 3 or 0.
+finish() {
+  if ((${#unfinished[@]} > 0)); then echo "${#unfinished[@]} stages are unfinished, run the command again to continue: ${unfinished[*]}"; fi
+  if ((${#failed[@]} > 0)); then
+    echo "${#failed[@]} stages failed: ${failed[*]}. Read $out/logs/${failed[0]}.log first; mend it, then call again: what is done stays done"
+    exit 1
+  fi
+  ((${#unfinished[@]} == 0)) || exit 3
 }
 
 # Packs the results into OUT.tar.gz. A reader sees the old archive or the new one, never a part.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs all checks and measurements that need a GPU, in under 10 minutes on one H100 or H200: builds stepcast-gpu, checks every layer,
-# runs the GPU tests, measures the device, compares ResNet-50's throughput with PyTorch's if python3 has torch and torchvision,
+# runs the GPU tests, compares ResNet-50's throughput with PyTorch's if python3 has torch and torchvision,
 # captures some models, forecasts steps at batch sizes that were not captured, measures and compares them, and trains on two ranks
 # (which share a GPU through the host, or have one GPU each and use NCCL). tools/gpu-first-contact.sh comes before it.
 #   tools/gpu-validate.sh [OUT]
@@ -13,26 +13,12 @@
 # Environment: SECONDS_IN_ALL (600), MODELS (those of capture-all; "all": every one), BATCHES (16,32,64), NEW_BATCHES (24,48),
 # STEPCAST_GPU (an existing program, with its tests in the same folder), CMAKE_PREFIX_PATH, CUBLAS_ROOT, CUDNN_ROOT, NCCL_ROOT
 # (libraries in other places, see tools/gpu-packages.sh).
-set -euo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
-script=$root/tools/gpu-validate.sh
-program=${STEPCAST_GPU:-$root/build/gpu/stepcast-gpu}
-. "$root/tools/gpu-stages.sh"
-
-if (($# > 1)); then
-  trap - EXIT TERM INT
-  out=$1
-else
-  require_gpu
-  open_results "${1:-}"
-  mkdir -p "$out/validation"
-fi
-export STEPCAST_DATA=$root
-budget=${SECONDS_IN_ALL:-600}
+. "$(dirname "$0")/gpu-stages.sh"
+begin 600 "$@"
+mkdir -p "$out/validation"
 batches=${BATCHES:-16,32,64}
 new_batches=${NEW_BATCHES:-24,48}
 throughput_batch=64
-SECONDS=0
 
 # share UNITS: seconds for a stage that can use any amount of time: its share of the time left without the ranks' stages.
 units_left=9
@@ -49,25 +35,8 @@ run_tests() {
   ! grep -q Skipped "$out/tests.txt"
 }
 
-check() {  # PRECISION. One process for each, because a process whose GPU became unusable cannot go on.
-  "$program" check --precisions "$1"
-}
-
 # Pairs of PRECISION and LAYOUT: plain fp32 in its usual layout, tensor cores with channels innermost.
 pairs=("f32 nchw" "tf32 nhwc" "bf16 nhwc")
-
-# Like validate, stops some seconds before the stage's limit. A capture that makes the GPU unusable (exit code 4) is skipped in the
-# next round.
-capture() {  # PRECISION LAYOUT [MODEL BATCHES]
-  local code end=$((SECONDS + STAGE_SECONDS - 8)) models=${3:-${MODELS:-}}
-  while ((SECONDS < end)); do
-    code=0
-    "$program" capture-all --precision "$1" --layout "$2" --batches "${4:-$batches}" --seconds $((end - SECONDS)) ${models:+--models "$models"} \
-      -o "$out/traces" || code=$?
-    ((code == 4)) || return "$code"
-  done
-  return 3
-}
 
 # Captures a model at the batch size of the comparison with PyTorch, in all precisions, then at the other batch sizes.
 capture_in_all() {  # MODEL
@@ -76,7 +45,7 @@ capture_in_all() {  # MODEL
     for pair in "${pairs[@]}"; do
       one=0
       STAGE_SECONDS=$((end - SECONDS))
-      capture $pair "$1" "$these" || one=$?
+      capture_all $pair "$1" "$these" || one=$?
       ((one == 0 || code == 1)) || code=$one
     done
   done
@@ -135,17 +104,11 @@ summarize() {
   } | tee "$out/summary.txt"
 }
 
-# With more arguments: runs one stage, in a process of its own that `timeout` can end.
-if (($# > 1)); then
-  set -x
-  "${@:2}"
-  exit
-fi
+run_stage "$@"
 
 build_or_stop 125
 for precision in f32 tf32 bf16 f16; do stage "check-$precision" 20 check "$precision"; done
 stage tests 60 run_tests
-stage probe 25 "$program" probe --precision tf32 --layout nhwc -o "$out/gpu-probes.yaml"
 stage resnet50 45 capture_in_all resnet50
 if have_torch; then
   stage torch 90 compare_with_torch
@@ -153,7 +116,7 @@ else
   echo "torch: skipped: python3 has no torch and torchvision"
 fi
 for pair in "${pairs[@]}"; do
-  stage "capture-${pair% *}" "$(share 2)" capture $pair
+  stage "capture-${pair% *}" "$(share 2)" capture_all $pair "${MODELS:-}" "$batches"
   stage "validate-${pair% *}" "$(units_left=$((units_left - 2)); share 1)" validate $pair
   units_left=$((units_left - 3))
 done
@@ -174,9 +137,4 @@ else
   plot >"$out/logs/plot.log" 2>&1 || failed+=(plot)
 fi
 summarize
-((${#unfinished[@]} == 0)) || echo "${#unfinished[@]} stages are unfinished, run the command again to continue: ${unfinished[*]}"
-if ((${#failed[@]} > 0)); then
-  echo "${#failed[@]} stages failed: ${failed[*]}"
-  exit 1
-fi
-((${#unfinished[@]} == 0)) || exit 3
+finish

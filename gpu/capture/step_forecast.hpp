@@ -12,7 +12,6 @@
 #include "models/layer_times/derived_trace.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/network/model.hpp"
-#include "models/partition/spatial_partition.hpp"
 
 namespace stepcast {
 
@@ -30,8 +29,7 @@ std::vector<std::string> models_in(const TraceChoice& choice);
 
 /// One GPU's step at a batch size, from traces of one model, precision and layout at other batch sizes.
 struct StepForecast {
-  Seconds step;    ///< whole step: all layers and passes
-  Seconds update;  ///< the optimizer's part of the step
+  Seconds step;  ///< whole step: all layers and passes
   std::int64_t below =
       0;  ///< nearest captured batch sizes below and above; both equal the batch size if it was captured
   std::int64_t above = 0;
@@ -44,13 +42,6 @@ struct StepForecast {
 /// @throws InputError for a batch size outside the captured ones: nothing is extrapolated; or for traces of
 ///         other layers than the model's
 StepForecast forecast_step(const Model& model, const std::vector<Trace>& traces, std::int64_t batch);
-
-/// The sum of the layer times that `stepcast run` uses for the device with the largest part, where samples
-/// are divided over devices (`part_trace`), without the exchange of halos. From the first layer that mixes
-/// all positions on, the device has its share of the samples whole.
-/// @throws InputError as above, or where the model cannot be divided so
-StepForecast forecast_part_step(const Model& model, const std::vector<Trace>& traces, const Parts& parts,
-                                const Device& device, std::int64_t batch);
 
 /// Estimates how long captures take on a GPU that models/devices describes, by the rule for derived traces,
 /// so that a caller with a time limit starts only what fits.

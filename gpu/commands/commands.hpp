@@ -9,8 +9,6 @@ namespace stepcast {
 void add_gpu_capture(Command app);
 void add_gpu_capture_all(Command app);
 void add_gpu_check(Command app);
-void add_gpu_predict(Command app);
-void add_gpu_probe(Command app);
 void add_gpu_rank(Command app);
 void add_gpu_run(Command app);
 void add_gpu_validate(Command app);

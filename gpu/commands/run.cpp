@@ -41,7 +41,7 @@ void add_gpu_rank(Command app) {
   auto options = std::make_shared<RankOptions>();
   command.add_option("--rank", options->rank).required();
   command.add_option("--ranks", options->ranks).required();
-  command.add_option("--store", options->store, "file:FOLDER or tcp:ADDRESS:PORT").required();
+  command.add_option("--store", options->store, "Folder through which the ranks find each other.").required();
   command.add_option("--folder", options->folder).required();
   command.add_option("--control", options->control).required();
   command.add_option("--stall-timeout", options->timeout, "Longest wait for other ranks [s].").show_default();

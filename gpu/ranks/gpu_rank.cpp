@@ -366,7 +366,7 @@ void run_gpu_rank(const RankOptions& options) {
   RankState& state = control->rank(RankId(options.rank));
   set_status(state, "startup");
   state.process.store(getpid());
-  const auto store = open_store(options.store, options.rank, options.timeout);
+  Store store(options.store, options.rank, options.timeout);
   const auto transport =
                  shared_memory_transport(control->ring_memory(0), RankId(options.rank), options.ranks, 0),
              messages =
@@ -382,7 +382,7 @@ void run_gpu_rank(const RankOptions& options) {
                         messages.get(),
                         {}};
   std::optional<SetupHeartbeat> beats(state);
-  GpuRank rank(options, gpu, place.nccl, *store, run);
+  GpuRank rank(options, gpu, place.nccl, store, run);
   beats.reset();
   rank.run();
   set_status(state, "shutdown");

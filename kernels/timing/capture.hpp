@@ -154,22 +154,4 @@ Bytes free_gpu_memory(int device);
 void require_gpu(int device);
 std::string gpu_name(int device);
 
-/// Times of one operation that was measured on the device alone.
-struct GpuProbe {
-  std::string name;             ///< such as "host to device copy"
-  Bytes bytes;                  ///< bytes that it moves, or 0
-  std::vector<double> seconds;  ///< times of all repetitions
-  /// Time that the bandwidth of the GPU's memory allows at least for these bytes; 0 for all but kernels.
-  Seconds floor = {0};
-};
-
-/// Times of launches, of copies between host and device and on the device, of this project's kernels on large
-/// arrays, of NCCL's all-reduce with one rank, and of steps that run alone and during a copy or a reduction.
-struct GpuProbes {
-  std::string device, state_before, state_after;
-  std::vector<GpuProbe> probes;
-  std::vector<std::string> notes;  ///< operations that could not be measured, and why
-};
-GpuProbes probe_gpu(const GpuOptions& gpu, const Model& model, std::int64_t batch);
-
 }  // namespace stepcast

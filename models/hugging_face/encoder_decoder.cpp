@@ -2,7 +2,7 @@
 
 #include "core/error.hpp"
 #include "models/hugging_face/config_keys.hpp"
-#include "models/hugging_face/network_lines.hpp"
+#include "models/hugging_face/network_text.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "models/hugging_face/config_keys.hpp"
-#include "models/hugging_face/network_lines.hpp"
+#include "models/hugging_face/network_text.hpp"
 
 namespace stepcast {
 namespace {

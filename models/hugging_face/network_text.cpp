@@ -4,8 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "models/hugging_face/network_lines.hpp"
-#include "models/layer_times/trace_text.hpp"
+#include "core/yaml_text.hpp"
 
 namespace stepcast {
 
@@ -361,6 +360,15 @@ std::string network_text(const HuggingFaceConfig& config, const std::string& nam
                 fmt::format("[{}]", tokens)) +
          embedding_layers(config) + blocks(config, tokens) +
          (config.family.kind == Family::Kind::encoder ? encoder_head(config) : decoder_head(config));
+}
+
+std::string dropout_line(std::string_view indent, std::string_view name, double rate) {
+  if (!(rate > 0)) return "";
+  return fmt::format("{}- {{name: {}_dropout, kind: dropout, rate: {:.6g}}}\n", indent, name, rate);
+}
+
+std::string repeated_lines(std::int64_t times, std::string_view name, const std::string& layers) {
+  return times == 0 ? "" : fmt::format("  - repeat: {}\n    name: {}\n    layers:\n{}", times, name, layers);
 }
 
 }  // namespace stepcast

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/yaml.hpp"
@@ -114,5 +116,13 @@ std::string state_space_layers(const HuggingFaceConfig& config);
 /// @throws InputError if a table of positions has fewer rows than `sequence`, or if neither says a number of
 /// tokens
 std::string network_text(const HuggingFaceConfig& config, const std::string& name, std::int64_t sequence);
+
+inline constexpr const char* kInBlock = "      ";  ///< indent of a layer in a block
+
+/// Dropout behind a layer, which is then called NAME_dropout; nothing without a rate.
+std::string dropout_line(std::string_view indent, std::string_view name, double rate);
+
+/// A block that is repeated; nothing for 0 times.
+std::string repeated_lines(std::int64_t times, std::string_view name, const std::string& layers);
 
 }  // namespace stepcast

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/fields.hpp"
+#include "core/yaml_text.hpp"
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
-#include "models/layer_times/trace_text.hpp"
 
 namespace stepcast {
 namespace {

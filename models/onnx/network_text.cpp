@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "core/yaml.hpp"
-#include "models/layer_times/trace_text.hpp"
+#include "core/yaml_text.hpp"
 #include "models/network/model.hpp"
 #include "models/onnx/graph.hpp"
 

@@ -10,7 +10,7 @@
 #include "models/cost/memory.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/network/layer.hpp"
-#include "models/work/known_sizes.hpp"
+#include "models/work/model_flops.hpp"
 
 namespace stepcast {
 namespace {

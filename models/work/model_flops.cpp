@@ -1,5 +1,9 @@
 #include "models/work/model_flops.hpp"
 
+#include <algorithm>
+
+#include "models/network/layer.hpp"
+
 namespace stepcast {
 
 std::int64_t tokens_of_sample(const Model& model) {
@@ -16,6 +20,12 @@ Flops palm_flops(const Model& model) {
       sum += 12 * static_cast<double>(layer.output.back()) * tokens * tokens;
   }
   return {sum};
+}
+
+bool knows_sizes(const Model& model) {
+  return model.input != Shape{1} || std::ranges::any_of(model.layers, [](const Layer& layer) {
+           return layer.kind != LayerKind::measured || layer.output != Shape{1};
+         });
 }
 
 }  // namespace stepcast

@@ -18,4 +18,9 @@ std::int64_t tokens_of_sample(const Model& model);
 /// large-scale language model training on GPU clusters using Megatron-LM, SC 2021, section 5.1.
 Flops palm_flops(const Model& model);
 
+/// False for a network that `stepcast import` wrote from a profile without shapes: all its layers are
+/// measured, and each output is written as one number, because no size is known. Then its memory is not known
+/// either.
+bool knows_sizes(const Model& model);
+
 }  // namespace stepcast

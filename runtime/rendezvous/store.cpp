@@ -7,68 +7,40 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 
 namespace stepcast {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// Store with one file for each value.
-class FileStore : public Store {
- public:
-  FileStore(std::filesystem::path folder, int rank, double seconds)
-      : folder_(std::move(folder)), rank_(rank), seconds_(seconds) {
-    check_writable(folder_);
-  }
-
-  void put(const std::string& key, const std::string& value) override {
-    const std::filesystem::path file = file_of(rank_, key);
-    if (std::filesystem::exists(file))
-      throw std::runtime_error(store_repeated_text(rank_, key, folder_.string()));
-    write_atomically(file, value);
-  }
-
-  std::string get(int rank, const std::string& key) override {
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds_);
-    const std::filesystem::path file = file_of(rank, key);
-    while (!std::filesystem::exists(file)) {
-      if (Clock::now() > end) throw RankLost(store_timeout_text(rank, key, folder_.string(), seconds_));
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return read_file(file);
-  }
-
- private:
-  std::filesystem::path file_of(int rank, const std::string& key) const {
-    return folder_ / fmt::format("{}-of-rank-{}", key, rank);
-  }
-
-  std::filesystem::path folder_;
-  int rank_;
-  double seconds_;
-};
-
-}  // namespace
-
-std::unique_ptr<Store> open_store(const std::string& where, int rank, double seconds) {
-  const std::string file = "file:", tcp = "tcp:";
-  if (where.starts_with(file) && where.size() > file.size())
-    return std::make_unique<FileStore>(where.substr(file.size()), rank, seconds);
-  if (where.starts_with(tcp)) return open_tcp_store(where, rank, seconds);
-  throw InputError(fmt::format("--store: expected file:FOLDER or tcp:ADDRESS:PORT, got \"{}\"", where));
+Store::Store(std::filesystem::path folder, int rank, double seconds)
+    : folder_(std::move(folder)), rank_(rank), seconds_(seconds) {
+  check_writable(folder_);
 }
 
-std::string store_timeout_text(int rank, const std::string& key, const std::string& where, double seconds) {
-  return fmt::format("rank {} put no {} into the store {} within {:g} s", rank, key, where, seconds);
+std::filesystem::path Store::file_of(int rank, const std::string& key) const {
+  return folder_ / fmt::format("{}-of-rank-{}", key, rank);
 }
 
-std::string store_repeated_text(int rank, const std::string& key, const std::string& where) {
-  return fmt::format("rank {} has put {} into the store {} before", rank, key, where);
+void Store::put(const std::string& key, const std::string& value) const {
+  const std::filesystem::path file = file_of(rank_, key);
+  if (std::filesystem::exists(file))
+    throw std::runtime_error(
+        fmt::format("rank {} has put {} into the store {} before", rank_, key, folder_.string()));
+  write_atomically(file, value);
+}
+
+std::string Store::get(int rank, const std::string& key) const {
+  const auto end = StoreClock::now() + std::chrono::duration<double>(seconds_);
+  const std::filesystem::path file = file_of(rank, key);
+  while (!std::filesystem::exists(file)) {
+    if (StoreClock::now() > end)
+      throw RankLost(fmt::format("rank {} put no {} into the store {} within {:g} s", rank, key,
+                                 folder_.string(), seconds_));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return read_file(file);
 }
 
 namespace {
@@ -103,12 +75,6 @@ bool transfer(int socket, short event, std::size_t bytes, StoreClock::time_point
   return true;
 }
 
-bool is_key(const std::string& text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
-  });
-}
-
 }  // namespace
 
 bool send_all(int socket, const void* data, std::size_t bytes, StoreClock::time_point end) {
@@ -141,20 +107,6 @@ void wait_for_request(int socket) {
   pollfd one{socket, POLLIN, 0};
   while (::poll(&one, 1, -1) < 0 && errno == EINTR) {
   }
-}
-
-bool send_request(int socket, const StoreRequest& request, StoreClock::time_point end) {
-  return send_all(socket, &request.kind, 1, end) &&
-         send_all(socket, &request.rank, sizeof request.rank, end) && send_text(socket, request.key, end) &&
-         (request.kind != 'p' || send_text(socket, request.value, end));
-}
-
-bool receive_request(int socket, StoreRequest& request, StoreClock::time_point end) {
-  if (!receive_all(socket, &request.kind, 1, end) || (request.kind != 'p' && request.kind != 'g'))
-    return false;
-  if (!receive_all(socket, &request.rank, sizeof request.rank, end) || request.rank < 0) return false;
-  if (!receive_text(socket, request.key, kMaxStoreKey, end) || !is_key(request.key)) return false;
-  return request.kind != 'p' || receive_text(socket, request.value, kMaxStoreText, end);
 }
 
 bool equal_tokens(const std::string& a, const std::string& b) {

@@ -8,8 +8,8 @@
 #include <queue>
 #include <vector>
 
-#include "core/callback.hpp"
 #include "core/typed_numbers.hpp"
+#include "sim/callback.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/simgrid/simgrid_flows.hpp"
 

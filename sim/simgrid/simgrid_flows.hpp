@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "core/callback.hpp"
+#include "sim/callback.hpp"
 #include "sim/simgrid/simgrid_platform.hpp"
 
 namespace simgrid::s4u {

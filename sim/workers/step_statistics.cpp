@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/math/special_functions/erf.hpp>
+#include <cmath>
 #include <limits>
+#include <numbers>
 #include <span>
 
 #include "strategies/plan/run_conditions.hpp"
@@ -276,6 +279,22 @@ void MemberClocks::end_step(ProgramStep& step) {
     member.work = member.host_wait = 0;
   }
   synchronize();
+}
+
+double slowest_device_factor(const Plan& plan, const Noise& noise) {
+  const double devices = plan.devices;
+  if (plan.asynchronous || devices <= 1) return 1;
+  const double u = (devices - 0.375) / (devices + 0.25);
+  const double deviations = -std::numbers::sqrt2 * boost::math::erfc_inv(2 * u);
+  return std::exp(noise.device_spread * deviations);
+}
+
+void attribute_to_slowest(double factor, std::vector<StepSeconds>& steps) {
+  for (StepSeconds& step : steps) {
+    const double of_median_device = step.compute / factor;
+    step.waiting += step.compute - of_median_device;
+    step.compute = of_median_device;
+  }
 }
 
 }  // namespace stepcast

@@ -1,20 +1,8 @@
 #!/bin/bash
 # tools/gpu-captures.sh with a program that pretends: the order and the batch sizes of the captures, a second call that goes on, and its help.
 # Usage: tests/gpu/captures_script_test.sh
-set -u
-source_folder=$(realpath "$(dirname "$0")/../..")
+. "$(dirname "$0")/../setup.sh"
 script=$source_folder/tools/gpu-captures.sh
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-
-failures=0
-fail() {
-  echo "FAILED: $1"
-  cat out
-  failures=$((failures + 1))
-}
-says() { grep -qF -- "$1" out || fail "no \"$1\""; }
 
 bash "$script" --help >out 2>&1 || fail "help: exit code"
 says "tools/gpu-captures.sh [OUT]"
@@ -51,4 +39,4 @@ order=$(sed -n 's/.*--models \([^ ]*\) .*/\1/p' asked | uniq | tr '\n' ' ')
 for model in $order; do [ -e "$source_folder/models/$model.yaml" ] || fail "there is no network $model"; done
 tar tzf results.tar.gz | grep -qx 'results/traces/alexnet-b64-f32.yaml' || fail "the archive lacks a trace"
 
-[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
+end_test

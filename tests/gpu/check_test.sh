@@ -2,19 +2,8 @@
 # stepcast-gpu check on a pretended GPU: it prints a row for each layer at once, so that the rows before a layer that hangs are kept.
 # capture-all without a list takes a few networks, and what cannot fit is left out whatever the time.
 # Usage: tests/gpu/check_test.sh STEPCAST_GPU_PRETENDED
-set -u
 program=$(realpath "$1")
-STEPCAST_DATA=$(realpath "$(dirname "$0")/../..")
-export STEPCAST_DATA
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-failures=0
-fail() {
-  echo "FAILED: $1"
-  tail -n 5 out
-  failures=$((failures + 1))
-}
+. "$(dirname "$0")/../setup.sh"
 rows() { grep -c 'f32 nchw: .* arrays, largest deviation ' out; }
 
 "$program" check --precisions f32 >out 2>&1 || fail "exit code $?"
@@ -37,4 +26,4 @@ PRETENDED_GPU="NVIDIA H200" "$program" capture-all --models all --seconds 1 -o t
 all=$(models_of)
 [ "$few" -ge 5 ] && [ "$few" -le 10 ] && [ "$all" -gt $((2 * few)) ] || fail "capture-all: $few networks by default, $all in all"
 grep -q '^mesh-1k-b32-f32-nchw-gpu: left out: ' out || fail "capture-all: mesh-1k with 32 samples is not left out"
-[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
+end_test

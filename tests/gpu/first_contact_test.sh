@@ -2,20 +2,8 @@
 # tools/gpu-first-contact.sh: without a GPU one line within a second and exit code 2; on a pretended device its stages, the
 # archive after each of them, on TERM and as the start of the next call, and its last words.
 # Usage: tests/gpu/first_contact_test.sh
-set -u
-source_folder=$(realpath "$(dirname "$0")/../..")
+. "$(dirname "$0")/../setup.sh"
 script=$source_folder/tools/gpu-first-contact.sh
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-failures=0
-fail() {
-  echo "FAILED: $1"
-  cat out
-  failures=$((failures + 1))
-}
-says() { grep -qF -- "$1" out || fail "no \"$1\""; }
-says_not() { grep -qF -- "$1" out && fail "\"$1\" is said"; }
 
 mkdir bin
 export PATH=$work/bin:$PATH
@@ -61,7 +49,6 @@ export STEPCAST_GPU=$work/stepcast-gpu ASKED=$work/asked
 # The limit of the fourth capture ends it, so it is unfinished; a check fails; the rest is done.
 sed 's/capture-${pair% \*}" 30/capture-${pair% *}" 11/' "$script" >"$source_folder/tools/.first-contact-$$.sh"
 quick=$source_folder/tools/.first-contact-$$.sh
-sed -i "s|^script=.*|script=$quick|" "$quick"
 trap 'rm -rf "$work" "$quick"' EXIT
 bash "$quick" results >out 2>&1
 [ $? -eq 1 ] || fail "first call: exit code"
@@ -72,7 +59,7 @@ says "ResNet-50, 64 samples, f32: 50.00 ms a step, 1280 images/s, with flags"
 says "ResNet-50, 64 samples, f16: no trace"
 says "beside PyTorch, f32: 2.00 of its rate"
 says "memcheck: done"
-says "next: 1 stages failed: check-tf32. Read $work/results/logs/check-tf32.log first"
+says "1 stages failed: check-tf32. Read $work/results/logs/check-tf32.log first"
 for file in summary.txt machine.txt version.txt logs/check-tf32.log traces/resnet50-b64-bf16-nhwc-gpu.yaml done/capture-f32; do
   tar tzf results.tar.gz | grep -qx "results/$file" || fail "the archive lacks $file"
 done
@@ -100,4 +87,4 @@ wait $pid
 [ $? -eq 143 ] || fail "TERM: exit code"
 tar tzf ended.tar.gz | grep -qx 'ended/done/check-f32' || fail "TERM: nothing was packed"
 
-[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
+end_test

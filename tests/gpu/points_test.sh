@@ -2,20 +2,9 @@
 # stepcast-gpu run and stepcast validate --device on a pretended GPU: a rank that dies or hangs in one point costs that point alone,
 # and all points use the links and traces that were measured once.
 # Usage: tests/gpu/points_test.sh STEPCAST_GPU_PRETENDED STEPCAST
-set -u
 program=$(realpath "$1")
 stepcast=$(realpath "$2")
-STEPCAST_DATA=$(realpath "$(dirname "$0")/../..")
-export STEPCAST_DATA
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-failures=0
-fail() {
-  echo "FAILED: $1"
-  cat out
-  failures=$((failures + 1))
-}
+. "$(dirname "$0")/../setup.sh"
 
 network() {  # NAME UNITS
   cat >"$1.yaml" <<END
@@ -95,4 +84,4 @@ PRETENDED_FAULT=die:832 validate
 grep -q '1 of 3 points failed: .*wide' out || fail "validate, die: the point is not named"
 [ "$(rows predicted.csv)" -eq 3 ] || fail "validate, die: not three forecasts"
 [ "$(rows measured.csv)" -eq 2 ] || fail "validate, die: not two measured points"
-[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
+end_test

@@ -1,7 +1,7 @@
 """Checks of the simulator: against SMPI, by laws on drawn cases, folded against unfolded, and its time and memory.
 
-Drawn cases are renewed from the file cases.csv that `drawn_cases -o FOLDER` wrote; tests/smpi/smpi.sh, bench/folding.sh and bench/run.sh
-write their files themselves.
+Drawn cases are renewed from the file cases.csv that `drawn_cases -o FOLDER` wrote; tests/smpi/smpi.sh and bench/run.sh write their
+files themselves; bench/results/folding.csv was written once.
 """
 import pathlib
 

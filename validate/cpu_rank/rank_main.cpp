@@ -21,7 +21,6 @@
 #include "runtime/rendezvous/store.hpp"
 #include "runtime/transport/shared_memory_transport.hpp"
 #include "runtime/transport/tcp_transport.hpp"
-#include "validate/cpu_rank/gloo_all_reduce.hpp"
 #include "validate/cpu_rank/mpi_transport.hpp"
 #include "validate/cpu_rank/rank_validate.hpp"
 #include "validate/launch/cpu_quota.hpp"
@@ -61,14 +60,14 @@ bool bind_to_core(int rank, int ranks, bool share) {
 
 /// Connects ranks of several machines, which exchange their endpoints by files that their agents carry.
 std::unique_ptr<Transport> connected_hosts(const Options& options, int which) {
-  const auto store = open_store("file:" + options.folder + "/store", options.rank, 60);
+  const Store store(options.folder + "/store", options.rank, 60);
   const Listener listener(options.address);
   const std::string name = fmt::format("listener-{}", which);
-  store->put(name,
-             fmt::format("{} {} {}", options.address, listener.endpoint().port, listener.endpoint().key));
+  store.put(name,
+            fmt::format("{} {} {}", options.address, listener.endpoint().port, listener.endpoint().key));
   std::vector<Endpoint> endpoints;
   for (int peer = 0; peer < options.ranks; ++peer) {
-    std::istringstream words(store->get(peer, name));
+    std::istringstream words(store.get(peer, name));
     Endpoint one;
     words >> one.address >> one.port >> one.key;
     endpoints.push_back(one);
@@ -145,9 +144,6 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
                              }};
   if (cluster.transport == TransportKind::mpi) run.library = mpi;
   if (!options.by_agent() || cluster.transport == TransportKind::mpi) run.compared.push_back(mpi);
-  const LibraryAllReduce gloo =
-      gloo_all_reduce(rank, ranks, std::filesystem::path(options.control).parent_path() / "gloo");
-  if (!options.by_agent() && gloo.sum) run.compared.push_back(gloo);
   if (options.mode == "calibrate") rank_calibrate(run, false);
   if (options.mode == "validate") rank_validate(run, options.validation);
   set_status(state, "shutdown");

@@ -40,7 +40,7 @@ std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::p
     commands.push_back({program.string(),  "rank",
                         "--rank",          std::to_string(rank),
                         "--ranks",         std::to_string(job.cluster.ranks),
-                        "--store",         "file:" + store.string(),
+                        "--store",         store.string(),
                         "--folder",        job.folder.string(),
                         "--control",       control.string(),
                         "--stall-timeout", fmt::format("{:g}", job.heartbeat / 2),

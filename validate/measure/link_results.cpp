@@ -8,6 +8,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "core/yaml_text.hpp"
 #include "report/statistics/statistics.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "validate/measure/link_benchmark.hpp"
@@ -237,13 +238,6 @@ Contention contention_of(const LinkMeasurements& links) {
 }
 
 namespace {
-
-/// Double-quoted YAML; characters that would need an escape become spaces.
-std::string quoted(const std::string& text) {
-  std::string safe;
-  for (const char c : text) safe += c == '"' || c == '\\' || c < ' ' || c == 0x7f ? ' ' : c;
-  return '"' + safe + '"';
-}
 
 std::string seconds(Seconds time) {
   return shortest(time.value) + " s";

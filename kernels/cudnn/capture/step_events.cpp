@@ -158,8 +158,8 @@ double StepEvents::cost_of_event() {
   const auto from = allocate_bytes(kElements * sizeof(float), device_->stream.get());
   const auto to = allocate_bytes(kElements * sizeof(float), device_->stream.get());
   // Keeps the GPU busy for some milliseconds, while all events are queued.
-  run_background_load(BackgroundLoad::copy, static_cast<const float*>(from.get()),
-                      static_cast<float*>(to.get()), kElements, 64, 4, device_->stream.get());
+  run_background_load(static_cast<const float*>(from.get()), static_cast<float*>(to.get()), kElements, 64, 4,
+                      device_->stream.get());
   for (std::size_t i = 0; i < kEvents; ++i) record(i);
   check(cudaStreamSynchronize(device_->stream.get()), "cudaStreamSynchronize");
   std::vector<double> costs = intervals(kEvents);

@@ -6,7 +6,7 @@ namespace stepcast::cudnn {
 
 /// Comments of the kernels say which bytes they move: of n elements, e bytes each, every array that does not
 /// fit into a cache as often as it is read or written. Divided by the bandwidth of the GPU's memory that is
-/// the floor of the kernel's time; `stepcast-gpu probe` prints the share of the bandwidth that is reached.
+/// the floor of the kernel's time.
 
 /// Number format in which activations, their gradients and low-precision copies of weights are stored. Sums
 /// are always fp32.

@@ -94,27 +94,22 @@ __global__ void unhalve(const __half* sent, float* gradient, std::int64_t elemen
 
 /// Each thread keeps several packs of 16 bytes in flight; otherwise few blocks would not use the memory's
 /// bandwidth.
-__global__ void background_load(bool adds, const float4* from, float4* to, std::int64_t packs, int rounds) {
+__global__ void background_load(const float4* from, float4* to, std::int64_t packs, int rounds) {
   constexpr int kInFlight = 4;
   const std::int64_t step = index_step();
   for (int round = 0; round < rounds; ++round) {
     for (std::int64_t i = first_index(); i < packs; i += kInFlight * step) {
-      float4 moved[kInFlight], there[kInFlight];
-      const float4 none{0.f, 0.f, 0.f, 0.f};
+      float4 moved[kInFlight];
       for (int k = 0; k < kInFlight; ++k) {
         const std::int64_t at = i + k * step;
-        moved[k] = at < packs ? from[at] : none;
-        there[k] = adds && at < packs ? to[at] : none;
+        if (at < packs) moved[k] = from[at];
       }
       for (int k = 0; k < kInFlight; ++k) {
-        const float4 a = moved[k], b = there[k];
-        if (i + k * step < packs) to[i + k * step] = {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+        if (i + k * step < packs) to[i + k * step] = moved[k];
       }
     }
   }
 }
-
-__global__ void nothing() {}
 
 }  // namespace
 
@@ -175,17 +170,11 @@ void from_halves(const std::uint16_t* sent, float* gradient, std::int64_t elemen
   check_launch("unhalve");
 }
 
-void run_background_load(BackgroundLoad kind, const float* from, float* to, std::int64_t elements, int rounds,
-                         int blocks, cudaStream_t stream) {
+void run_background_load(const float* from, float* to, std::int64_t elements, int rounds, int blocks,
+                         cudaStream_t stream) {
   background_load<<<static_cast<unsigned>(blocks), 512, 0, stream>>>(
-      kind == BackgroundLoad::reduction, reinterpret_cast<const float4*>(from), reinterpret_cast<float4*>(to),
-      elements / 4, rounds);
+      reinterpret_cast<const float4*>(from), reinterpret_cast<float4*>(to), elements / 4, rounds);
   check_launch("background_load");
-}
-
-void launch_nothing(cudaStream_t stream) {
-  nothing<<<1, 1, 0, stream>>>();
-  check_launch("nothing");
 }
 
 }  // namespace stepcast::cudnn

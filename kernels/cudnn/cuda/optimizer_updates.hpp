@@ -33,14 +33,8 @@ void to_halves_with_feedback(const float* gradient, float* residual, std::uint16
                              std::int64_t elements, cudaStream_t stream);
 void from_halves(const std::uint16_t* sent, float* gradient, std::int64_t elements, cudaStream_t stream);
 
-/// A load that runs at the same time as a step, to measure how much the step slows down: it copies an array,
-/// or adds to it, repeatedly, on as few thread blocks as a communication library uses. `elements` is a
-/// multiple of 4.
-enum class BackgroundLoad { copy, reduction };
-void run_background_load(BackgroundLoad kind, const float* from, float* to, std::int64_t elements, int rounds,
-                         int blocks, cudaStream_t stream);
-
-/// Launches an empty kernel, to time launches.
-void launch_nothing(cudaStream_t stream);
+/// Keeps the GPU busy: copies an array repeatedly on few thread blocks. `elements` is a multiple of 4.
+void run_background_load(const float* from, float* to, std::int64_t elements, int rounds, int blocks,
+                         cudaStream_t stream);
 
 }  // namespace stepcast::cudnn

@@ -1,7 +1,6 @@
-#include "commands/search/layouts.hpp"
-
 #include <catch2/catch.hpp>
 
+#include "commands/search/search_layouts.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "tests/scenarios/scenario_text.hpp"
 

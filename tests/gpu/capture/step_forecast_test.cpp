@@ -3,10 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "gpu/capture/selection.hpp"
-#include "models/layer_times/derived_trace.hpp"
-#include "models/loader.hpp"
-#include "scenarios/reader/library.hpp"
 #include "strategies/plan/setting.hpp"
 
 using namespace stepcast;
@@ -60,7 +56,6 @@ TEST_CASE("the forecast is the sum of the layer times of stepcast run, without t
   traces[1].layers[0].update.seconds = {2, 2};  // 13
   const StepForecast f = forecast_step(net(), traces, 24);
   CHECK(f.step.value == Approx(10));
-  CHECK(f.update.value == Approx(1));
   double sum = 0;
   for (const LayerSeconds& layer : layer_times(net(), {&traces[0], &traces[1]}, 24).median)
     sum += layer.forward + layer.backward + layer.update;
@@ -79,23 +74,4 @@ TEST_CASE("a batch size outside the captured range is refused", "[gpu][errors]")
   CHECK_THROWS_AS(forecast_step(net(), traces, 8), InputError);
   CHECK_THROWS_WITH(forecast_step(net(), traces, 33),
                     "--batch: expected 16 to 32, the range of batch sizes captured for net, got 33");
-}
-
-TEST_CASE("the forecast of a part of a sample is below that of the whole and above its share", "[gpu]") {
-  const std::filesystem::path models = data_folder() / "models";
-  const Model model = model_of("mesh-512");
-  const Device device = load_device(models, "h200");
-  const Calibration calibration = load_calibration(device, models);
-  std::vector<Trace> whole;
-  for (const std::int64_t batch : {2, 4}) whole.push_back(derive(model, batch, device, calibration, {}));
-  const double all = forecast_step(model, whole, 3).step.value;
-  const auto step = [&](const Parts& parts) {
-    return forecast_part_step(model, whole, parts, device, 3).step.value;
-  };
-  CHECK(step({1, 1}) == Approx(all).epsilon(1e-9));
-  CHECK(step({2, 1}) < all);
-  CHECK(step({2, 1}) > all / 2);
-  CHECK(step({2, 2}) < step({2, 1}));
-  CHECK(step({2, 2}) > all / 4);
-  CHECK_THROWS_WITH(forecast_part_step(model, whole, {2}, device, 3), Catch::StartsWith("--parts 2: "));
 }

@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "gpu/nccl/nccl_backend.hpp"
-#include "kernels/cudnn/capture/nccl_probe.hpp"
 #include "kernels/cudnn/cuda/handles.hpp"
 #include "kernels/cudnn/runtime/device.hpp"
 #include "pretended_cuda.hpp"
@@ -321,8 +320,8 @@ TEST_CASE("a collective and the links of a server fit on a GPU at once", "[prete
   pretended::behaviour() = {};
   pretended::device_count() = 8;
   const auto rank = [&](int number) {
-    const auto store = open_store("file:" + folder.path().string(), number, 10);
-    NcclBackend backend(*store, {.device = number, .rank = number});
+    Store store(folder.path(), number, 10);
+    NcclBackend backend(store, {.device = number, .rank = number});
     backend.group_of({0, 1});
     backend.link(RankId(0), RankId(1));
   };
@@ -333,35 +332,6 @@ TEST_CASE("a collective and the links of a server fit on a GPU at once", "[prete
   const std::vector<int> blocks = pretended::behaviour().blocks;
   CHECK(blocks == std::vector<int>{16, 16, 8, 8});
   CHECK(blocks[0] + 14 * blocks[2] <= 132);  // a server of 7 workers on an H100
-}
-
-TEST_CASE("a probe times the all-reduce of one rank out of place, because in place NCCL launches nothing",
-          "[pretended][probes]") {
-  pretended::behaviour() = {};
-  Values from = values_of(0, 20000), to(20000);
-  const cudnn::Stream stream = cudnn::make_stream();
-  const cudnn::AllReduceArrays arrays{0, stream.get(), from.data(), to.data(), 20000};
-  std::vector<double> bytes;
-  const cudnn::TimeCall time = [&](const std::string&, double moved, const std::function<void()>& call) {
-    bytes.push_back(moved);
-    std::ranges::fill(to, 0.F);
-    call();
-    cudaStreamSynchronize(stream.get());
-    const auto elements = static_cast<std::ptrdiff_t>(moved / 4);
-    CHECK(std::equal(to.begin(), to.begin() + elements, from.begin()));
-    CHECK(to[static_cast<std::size_t>(elements)] == 0);
-  };
-  std::vector<std::string> notes;
-  cudnn::probe_all_reduce(arrays, time, notes);
-  CHECK(bytes == std::vector<double>{4096, 65536});
-  CHECK(notes == std::vector<std::string>{"NCCL 2.28.9"});
-  pretended::fail_next_call();
-  cudnn::probe_all_reduce(arrays, time, notes);
-  CHECK(notes.back() == "all-reduce: ncclAllReduce: an error of the pretended NCCL");
-  pretended::behaviour() = {};
-  cudnn::AllReduceArrays in_place = arrays;
-  in_place.from = in_place.to;
-  CHECK_THROWS_AS(cudnn::probe_all_reduce(in_place, time, notes), std::invalid_argument);
 }
 
 }  // namespace stepcast::test

@@ -68,7 +68,7 @@ struct TwoRanks {
     for (int rank = 0; rank < 2; ++rank) {
       RankOptions one;
       one.rank = rank;
-      one.store = "file:" + (files.path() / "store").string();
+      one.store = (files.path() / "store").string();
       one.folder = out().string();
       one.control = (files.path() / "control").string();
       one.timeout = 20;

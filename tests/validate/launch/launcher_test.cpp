@@ -62,16 +62,16 @@ TEST_CASE("the program of a rank in the tests below", "[.][rank-of-test]") {
   if (what == "fails" && rank == 1) _exit(3);
   state.process.store(getpid());
   set_status(state, "step 3 of a point");
-  const auto store = open_store("file:" + folder + "/store", rank, what == "complains" ? 0.2 : 20);
+  const Store store(folder + "/store", rank, what == "complains" ? 0.2 : 20);
   if (what == "dies" && rank == 1) raise(SIGKILL);
   if (what == "hangs" && rank == 1) {  // in what it has to end after an error
     std::ofstream(fmt::format("{}/rank-{}.error", folder, rank)) << "fault the cause\n";
     pause();
   }
-  if (what != "complains" || rank != 1) store->put("word", std::to_string(rank));
+  if (what != "complains" || rank != 1) store.put("word", std::to_string(rank));
   try {
     for (int other = ranks; other-- > 0;) {
-      const std::string word = store->get(other, "word");
+      const std::string word = store.get(other, "word");
       if (word != std::to_string(other)) _exit(4);
     }
   } catch (const RankLost& error) {

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <string>
+
 #include "core/fields.hpp"
+#include "core/yaml.hpp"
 #include "platforms/platform.hpp"
-#include "platforms/source_field.hpp"
+#include "platforms/platform_keys.hpp"
 
 namespace stepcast {
 
@@ -23,5 +26,19 @@ template <class T>
 Field<T> link_field(std::string_view name, Link T::*member, std::string_view meaning) {
   return field(name, member, mapping<link_fields>(), required("{bandwidth: ..., latency: ...}"), meaning);
 }
+
+/// `node:` of a platform.
+struct NodeDescription {
+  NodeShape shape;
+  int devices = 1;
+};
+
+/// @param device  name of the device, which says whether copies between devices pass through host memory
+/// @throws InputError
+NodeDescription read_node(const YamlValue& value, const std::string& device);
+
+/// Reads `network:` of a platform. @param node  which the NICs are connected to
+/// @throws InputError
+NetworkShape read_network(const YamlValue& value, const NodeShape& node);
 
 }  // namespace stepcast

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks that docs/reference/commands.md or measuring-commands.md has a section for every command of stepcast, and that the
-# options in the tables of a section are exactly those that the command's --help prints. Usage: tests/commands-documented.sh [STEPCAST]
+# Checks that docs/reference/commands.md or measuring-commands.md has a section for every command of stepcast, that the options in the
+# tables of a section are exactly those that the command's --help prints, and that every strategy and every key that
+# "stepcast show strategies" prints is on a page docs/reference/strategies*.md. Usage: tests/documented.sh [STEPCAST]
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 stepcast=$(realpath "${1:-$root/build/release/stepcast}")
@@ -23,10 +24,13 @@ documented_options() {
 }
 
 failed=0
+missing() {
+  echo "documented: docs/reference has no $1" >&2
+  failed=1
+}
 for command in $(subcommands); do
   if ! grep -qhxF "## \`stepcast $command\`" "${pages[@]}"; then
-    echo "commands-documented: docs/reference has no section \`stepcast $command\`" >&2
-    failed=1
+    missing "section \`stepcast $command\`"
     continue
   fi
   printed=$({
@@ -35,9 +39,23 @@ for command in $(subcommands); do
   } | sort -u)
   documented=$(documented_options "$command" | sort -u)
   if [[ $printed != "$documented" ]]; then
-    echo "commands-documented: options of $command, in --help (<) and in docs/reference (>):" >&2
+    echo "documented: options of $command, in --help (<) and in docs/reference (>):" >&2
     diff <(echo "$printed") <(echo "$documented") | grep '^[<>]' >&2 || true
     failed=1
   fi
+done
+
+# The words in the first column of a table that ends with an empty line.
+first_words() { awk '/^$/ { exit } { print $1 }'; }
+
+pages=("$root"/docs/reference/strategies*.md)
+kinds=$("$stepcast" show strategies | first_words)
+[ "$(wc -w <<<"$kinds")" -ge 10 ] || missing "list of strategies"
+for kind in $kinds; do
+  grep -qF "\`$kind\`" "${pages[@]}" || missing "strategy $kind"
+  keys=$("$stepcast" show strategies "$kind" | awk '/^key / { inside = 1; next } inside' | first_words | grep -E '^[a-z]')
+  for key in $keys; do
+    grep -qF "\`$key\`" "${pages[@]}" || missing "key $key of $kind"
+  done
 done
 exit "$failed"
