@@ -244,9 +244,13 @@ class PipelineStageShard : public LearningShard {
     for (Network* network : networks()) write_parameters(*network, own);
   }
 
-  bool holds_evaluated_parameters() const override { return replica_ == 0; }
+  bool holds_evaluated_parameters() const override {
+    return replica_ == 0 || plan_.partition.shards_parameters;
+  }
 
   Parameters gather_parameters(Transport* transport) override {
+    if (plan_.partition.shards_parameters) collect_owned(*transport);
+    if (replica_ > 0) return {};
     Parameters own;
     for (Network* network : networks()) {
       Parameters of_chunk = read_parameters(*network);
@@ -261,6 +265,25 @@ class PipelineStageShard : public LearningShard {
  private:
   const Role& role() const { return plan_.roles[static_cast<std::size_t>(stage_)]; }
   int own_place() const { return role().member(place_.rank) % plan_.partition.ways; }
+
+  /// Gives the first replica the parameters that others own.
+  void collect_owned(Transport& transport) {
+    const int ways = plan_.partition.ways, replicas = role().members / ways;
+    for (int owner = 1; owner < replicas; ++owner) {
+      if (replica_ > 0 && replica_ != owner) continue;
+      const RankId from = role().rank(owner * ways + own_place());
+      const auto slices = owned_slices(plan_, from, own_, stage_);
+      for (std::size_t i = 0; i < slices.size(); ++i) {
+        std::vector<float> values = stored_parameters(own_.chunks[i].first());
+        for (const Slice& slice : slices[i]) {
+          float* const part = values.data() + slice.begin;
+          replica_ > 0 ? send(transport, role().rank(own_place()), part, slice.size())
+                       : receive(transport, from, part, slice.size());
+        }
+        if (replica_ == 0) store_parameters(values.data(), own_.chunks[i].first());
+      }
+    }
+  }
 
   LearningPlace place_;
   const Plan& plan_;

@@ -109,10 +109,23 @@ void set_passes(LayerRange layers, const std::vector<std::vector<CollectiveId>>&
   unit.recomputed = make_recomputation(options.recomputed, layers, groups);
 }
 
-/// A unit whose parameters the devices partition.
-ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const StageGroups& places,
+/// Numbers the gradients of a unit from the first layer of its chunk on, as those of a whole chunk are.
+void count_from(const Model& part, LayerRange before, const std::vector<Bucket>& sums, Plan& plan) {
+  std::int64_t elements = 0;
+  for (int i = before.first; i < before.last; ++i)
+    elements += static_cast<std::int64_t>(trainable(part.layers[static_cast<std::size_t>(i)]));
+  for (const Bucket& one : sums) {
+    if (!one.sum.exists()) continue;
+    Slice& slice = plan.collectives[one.sum.index()].buffer.elements;
+    if (slice.size() > 0) slice = {slice.begin + elements, slice.end + elements};
+  }
+}
+
+/// A unit whose parameters the devices partition. @param first  layer of its chunk
+ShardedUnit make_unit(LayerRange layers, int first, const MeshOptions& options, const StageGroups& places,
                       GroupPlan& groups) {
   const std::vector<Bucket> sums = gradient_sums(layers, options, places, kWholeModel, groups);
+  count_from(groups.sharded.part, {first, layers.first}, sums, groups.plan);
   ShardedUnit unit;
   unit.gathers = partition_sums(sums, options, groups);
   for (const Bucket& one : sums) {
@@ -150,7 +163,7 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
                PipelineChunk& chunk) {
   if (options.shards_parameters()) {
     for (const LayerRange& unit : sharded_units(groups.sharded.part, layers, options))
-      chunk.units.insert(chunk.units.begin(), make_unit(unit, options, places, groups));
+      chunk.units.insert(chunk.units.begin(), make_unit(unit, layers.first, options, places, groups));
     return;
   }
   const bool overlaps = options.group.overlap;
