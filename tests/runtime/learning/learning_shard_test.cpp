@@ -53,6 +53,7 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
                        "tensor: 2, split_points: [expand, add, classes], schedule: interleaved, chunks: 2, "
                        "micro_batches: 2}",
                    4, 1, &kBlocks, Kind::sequences},
+      LearningCase{"{kind: zero, stage: 3}", 2, 2, &kImages, Kind::images},
       LearningCase{mesh + "shard: parameters, accumulation: 2}", 2, 2, &kImages, Kind::images},
       LearningCase{mesh + "mesh: {pipeline: 2, tensor: 2}, split_points: [add], accumulation: 4}", 4, 1,
                    &kBlocks, Kind::sequences},
