@@ -39,7 +39,7 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
   if (mesh.context > 1) return "mesh.context";
   if (mesh.expert > 1) return "mesh.expert";
   if (options.sequence_parallel) return "sequence_parallel";
-  if (options.offloads()) return "offload: optimizer";
+  if (options.offload) return "offload: optimizer";
   if (options.shards_parameters() && options.shard_ways < mesh.copies()) return "shard_within";
   return mesh.tensor > 1 ? tensor_stage_problem(model, sharded, starts) : "";
 }

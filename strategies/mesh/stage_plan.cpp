@@ -33,7 +33,8 @@ std::vector<LayerRange> clamped(const std::vector<LayerRange>& runs, LayerRange 
 /// The gradients of these layers in buckets of their size, or in one.
 std::vector<LayerRange> buckets(const Model& model, const MeshOptions& options) {
   std::vector<LayerRange> runs;
-  const Bytes size = std::max(options.group.bucket, Bytes{1});
+  BucketSize size = options.group.bucket;
+  if (size.holds == BucketSize::Holds::array) size = {.least = {1}};  // layers are not divided
   for (const Bucket& one : gradient_buckets(gradient_arrays(model), options.group.training.element(), size))
     runs.push_back(one.layers);
   return runs;
@@ -75,7 +76,7 @@ std::vector<CollectiveId> partition_sums(const std::vector<Bucket>& buckets, con
 
 /// The sums of the gradients of these layers, each with its first layer.
 std::vector<Bucket> gradient_sums(LayerRange layers, const MeshOptions& options, const StageGroups& places,
-                                  Bytes bucket, GroupPlan& groups) {
+                                  const BucketSize& bucket, GroupPlan& groups) {
   const bool experts = places.expert_copies.exists();
   const GradientSizes sizes{options.gradient, bucket};
   std::vector<Bucket> buckets = add_sums(layers, experts, places.shards, sizes, groups);
@@ -249,7 +250,7 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
       pipeline_schedule(options.order, number, options.mesh.pipeline, stage.micro_batches, options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
     stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, places, groups));
-  if (options.offloads())
+  if (options.offload)
     stage.host_update = host_update_time(updated_parameters(stage, options, groups.sharded.part), options);
   return stage;
 }
