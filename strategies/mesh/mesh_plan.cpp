@@ -40,7 +40,12 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
   if (mesh.expert > 1) return "mesh.expert";
   if (options.sequence_parallel) return "sequence_parallel";
   if (options.offload) return "offload: optimizer";
-  if (options.shards_parameters() && options.shard_ways < mesh.copies()) return "shard_within";
+  if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
+    if (mesh.tensor > 1) return "shard_within beside mesh.tensor";
+    if (options.group.communication.all_reduce.channels > 1) return "shard_within with channels";
+    if (options.sums_every_micro_batch() && options.group.micro_batches > 1)
+      return "shard_within with accumulation and reshard_after_forward";
+  }
   return mesh.tensor > 1 ? tensor_stage_problem(model, sharded, starts) : "";
 }
 

@@ -131,8 +131,11 @@ ShardedUnit make_unit(LayerRange layers, int first, const MeshOptions& options, 
   unit.gathers = partition_sums(sums, options, groups);
   for (const Bucket& one : sums) {
     if (!places.shard_copies.exists()) break;
+    const Slice elements = groups.plan.collectives[one.sum.index()].buffer.elements;
     unit.all_reduces.push_back(add_gradient_sum(
         one.layers, places.shard_copies, one.gradient / static_cast<double>(options.shard_ways), groups));
+    groups.plan.collectives.back().by_group = true;
+    groups.plan.collectives.back().buffer.elements = elements;
   }
   set_passes(layers, sums_by_layer(sums, groups.calls.size()), options, groups, unit);
   return unit;

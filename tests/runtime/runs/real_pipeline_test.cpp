@@ -199,6 +199,8 @@ TEST_CASE("a mesh trains the same network as one rank, to rounding", "[validate]
       Case{"shard: parameters, bucket: 200 B, accumulation: 3", 1, 3, true},
       Case{"shard: parameters, bucket: 200 B, accumulation: 2, recompute: true", 1, 4, true},
       Case{"shard: parameters, bucket: tensor, accumulation: 2, reshard_after_forward: false", 1, 2, true},
+      Case{"shard: parameters, shard_within: 2, bucket: 200 B", 1, 4, true},
+      Case{"shard: parameters, shard_within: 2, accumulation: 2, reshard_after_forward: false", 1, 4, true},
       Case{"mesh: {pipeline: 2}, split_points: [fc3], accumulation: 2, shard: gradients", 2, 2},
       Case{"mesh: {pipeline: 2}, split_points: [fc3], accumulation: 2, shard: parameters, bucket: 200 B, "
            "recompute: true",
