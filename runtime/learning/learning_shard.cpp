@@ -21,6 +21,23 @@ int group_of(const Experiment& experiment, RankId rank, int group_size) {
   return std::min(rank.value, experiment.plan.workers - 1) / group_size;
 }
 
+/// Gives the first of `replicas` the parameters that others own. Each of them calls it.
+/// @param owned  slices of the network's memory that a rank owns
+void collect_owned(Transport& transport, const std::vector<RankId>& replicas, Network& network,
+                   const std::function<std::vector<Slice>(RankId)>& owned) {
+  const bool is_first = transport.rank() == replicas.front();
+  std::vector<float> values = stored_parameters(network);
+  for (const RankId owner : replicas) {
+    if (owner == replicas.front() || (!is_first && owner != transport.rank())) continue;
+    for (const Slice& slice : owned(owner)) {
+      float* const part = values.data() + slice.begin;
+      is_first ? receive(transport, owner, part, slice.size())
+               : send(transport, replicas.front(), part, slice.size());
+    }
+  }
+  if (is_first) store_parameters(values.data(), network);
+}
+
 class ReplicaShard : public LearningShard {
  public:
   explicit ReplicaShard(const LearningPlace& place)
@@ -34,7 +51,7 @@ class ReplicaShard : public LearningShard {
   }
 
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
-    learning.owned = reduce_scattered_slices(place_.experiment.plan, place_.rank, ParameterLayout(network_));
+    learning.owned = owned(place_.rank);
     learning.next_batch = [this, &batches] {
       writer_.write(batches.next(), place_.task.loss_layer, network_);
     };
@@ -45,10 +62,22 @@ class ReplicaShard : public LearningShard {
 
   std::vector<Network*> networks() override { return {&network_}; }
   void load_parameters(const Parameters& whole) override { write_parameters(network_, whole); }
-  bool holds_evaluated_parameters() const override { return place_.rank == RankId(0); }
-  Parameters gather_parameters(Transport*) override { return read_parameters(network_); }
+  bool holds_evaluated_parameters() const override {
+    return place_.rank == RankId(0) || place_.experiment.plan.partition.shards_parameters;
+  }
+  Parameters gather_parameters(Transport* transport) override {
+    const Plan& plan = place_.experiment.plan;
+    if (plan.partition.shards_parameters)
+      collect_owned(*transport, first_ranks(plan.workers), network_,
+                    [this](RankId rank) { return owned(rank); });
+    return read_parameters(network_);
+  }
 
  private:
+  std::vector<Slice> owned(RankId rank) const {
+    return reduce_scattered_slices(place_.experiment.plan, rank, ParameterLayout(network_));
+  }
+
   void train_against_each_other(DeviceLearning& learning, Batches& batches) {
     const LearningTask& task = place_.task;
     adversaries_.emplace(network_, Adversaries::Layers{*task.discriminator, task.loss_layer},
@@ -244,9 +273,19 @@ class PipelineStageShard : public LearningShard {
     for (Network* network : networks()) write_parameters(*network, own);
   }
 
-  bool holds_evaluated_parameters() const override { return replica_ == 0; }
+  bool holds_evaluated_parameters() const override {
+    return replica_ == 0 || plan_.partition.shards_parameters;
+  }
 
   Parameters gather_parameters(Transport* transport) override {
+    if (plan_.partition.shards_parameters) {
+      const std::vector<RankId> replicas = replicas_of_part();
+      for (std::size_t i = 0; i < own_.chunks.size(); ++i) {
+        const auto owned = [&](RankId rank) { return owned_slices(plan_, rank, own_, stage_).at(i); };
+        collect_owned(*transport, replicas, own_.chunks[i].first(), owned);
+      }
+    }
+    if (replica_ > 0) return {};
     Parameters own;
     for (Network* network : networks()) {
       Parameters of_chunk = read_parameters(*network);
@@ -261,6 +300,13 @@ class PipelineStageShard : public LearningShard {
  private:
   const Role& role() const { return plan_.roles[static_cast<std::size_t>(stage_)]; }
   int own_place() const { return role().member(place_.rank) % plan_.partition.ways; }
+  /// Ranks with the same part of the same layers.
+  std::vector<RankId> replicas_of_part() const {
+    std::vector<RankId> ranks;
+    for (int member = own_place(); member < role().members; member += plan_.partition.ways)
+      ranks.push_back(role().rank(member));
+    return ranks;
+  }
 
   LearningPlace place_;
   const Plan& plan_;

@@ -22,7 +22,7 @@ std::vector<double> ready_seconds(const std::vector<LayerSeconds>& times) {
 /// A bucket for each array, from the end of the gradients to their beginning, so that neighbours can be
 /// joined. The first of a layer includes its compute.
 std::vector<Bucket> arrays_from_the_end(const std::vector<LayerGradients>& layers, Bytes element) {
-  std::vector<Bucket> arrays = gradient_buckets(layers, element, {0});
+  std::vector<Bucket> arrays = gradient_buckets(layers, element, kEachArray);
   for (std::size_t begin = 0; begin < arrays.size();) {
     std::size_t end = begin + 1;
     while (end < arrays.size() && arrays[end].layers.empty() && arrays[end].gradient.value > 0) ++end;
@@ -68,6 +68,11 @@ std::vector<Bucket> buckets_of_cycles(const std::vector<LayerGradients>& layers,
     return ready_at[static_cast<std::size_t>(arrays[i].layers.first)];
   };
   const auto announced = [&](std::size_t i) { return std::max(0.0, ready(i) - cycle.host_lead.value); };
+  const auto fits = [&threshold = cycle.threshold](Bytes gradients) {
+    using Holds = BucketSize::Holds;
+    return threshold.holds == Holds::model ||
+           (threshold.holds == Holds::bytes && gradients <= threshold.least);
+  };
   std::vector<Bucket> buckets;
   double look = 0;  // time of the next look
   for (std::size_t i = 0; i < arrays.size();) {
@@ -76,7 +81,7 @@ std::vector<Bucket> buckets_of_cycles(const std::vector<LayerGradients>& layers,
     Bucket bucket = arrays[i];
     std::size_t next = i + 1;
     while (next < arrays.size() && announced(next) <= look && adjoins(arrays[next], bucket) &&
-           bucket.gradient.value + arrays[next].gradient.value <= cycle.threshold.value)
+           fits(bucket.gradient + arrays[next].gradient))
       append(arrays[next++], bucket);
     const double start = std::max(look + cycle.negotiation.value, ready(next - 1));
     bucket.wait = {start - ready(next - 1)};
@@ -110,7 +115,7 @@ Seconds negotiation_seconds(const Platform& platform, const std::vector<int>& en
 namespace {
 
 struct GradientBucketKeys {
-  Bytes bucket = kDefaultBucket;
+  BucketSize bucket;
   std::optional<Bytes> first_bucket;
   Seconds cycle;
   int negotiation = 0;

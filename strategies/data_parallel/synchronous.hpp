@@ -70,7 +70,7 @@ Strategy synchronous_strategy();
 /// (WAIT_FOR_DATA); BackgroundThreadLoop in horovod/common/operations.cc.
 struct FusionCycle {
   Seconds period;
-  Bytes threshold;
+  BucketSize threshold;
   Seconds negotiation;  ///< time to agree, after each check
   Seconds host_lead;  ///< how long before its data a gradient is announced: the host runs ahead of the device
 };

@@ -209,6 +209,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
     run.arrays.push_back((scattered ? 1.0 / plan.workers : 1.0) * array_work(whole, one.layers, 1));
   }
   plan.workloads.push_back(std::move(workload));
+  plan.partition.shards_parameters = run.options.stage == 3;
 
   MemoryOptions memory = memory_options(setting, training, micro_batch);
   memory.zero = static_cast<MemoryOptions::Zero>(run.options.stage);

@@ -2,6 +2,7 @@
 
 #include "core/typed_numbers.hpp"
 #include "strategies/options/strategy.hpp"
+#include "strategies/plan/buckets.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast {
@@ -10,8 +11,8 @@ namespace stepcast {
 struct Zero {
   int steps = 1;
   int micro_batches = 1;
-  Bytes bucket = kDefaultBucket;  ///< size of the gradients of one reduce-scatter
-  int stage = 1;                  ///< 1: optimizer state is partitioned, 2: gradients too, 3: parameters too
+  BucketSize bucket;  ///< of one reduce-scatter
+  int stage = 1;      ///< 1: optimizer state is partitioned, 2: gradients too, 3: parameters too
   bool overlap = true;
   bool recompute = false;  ///< activations are computed again in the backward pass (Chen et al. 2016)
   int prefetch = 1;

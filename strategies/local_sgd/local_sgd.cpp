@@ -31,7 +31,7 @@ const Fields<BlockValidation>& validation_fields() {
 struct BlockKeys {
   BlockSetup setup;
   std::optional<BytesPerSecond> filter_bandwidth;
-  std::optional<Bytes> bucket;
+  std::optional<BucketSize> bucket;
 };
 
 Form<BlockValidation> validation() {
@@ -219,7 +219,7 @@ Plan read_blocks(const YamlMap& map, const Setting& setting, const std::optional
   setup.batch = static_cast<double>(batch);
 
   auto [workload, source] = make_workload(setting.model, setting.times(batch), training.compute_factor);
-  const Bytes bucket = keys.bucket.value_or(setup.workers_per_replica > 1 ? kDefaultBucket : kWholeModel);
+  const BucketSize bucket = keys.bucket.value_or(setup.workers_per_replica > 1 ? BucketSize{} : kWholeModel);
   workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), bucket);
   workload.input = setup.batch * setting.sample_size;
   setup.array_seconds = array_work(workload, 1);

@@ -41,7 +41,8 @@ struct MeshOptions {
   Mesh mesh;
   std::vector<Axis> axes;  ///< as the devices lie, neighbours first; empty: in the order of the ranks
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
-  int chunks = 1;  ///< runs of layers in each stage
+  int chunks = 1;             ///< runs of layers in each stage
+  bool equal_blocks = false;  ///< stages have as many blocks, where they need not take the same time
   Recompute recompute;
   bool recompute_last = true;  ///< with `recompute`: the last micro-batch is computed again too
   /// What the devices with the same layers partition among themselves (ZeRO 1 to 3, FSDP).
@@ -54,14 +55,15 @@ struct MeshOptions {
   ContextExchange context_exchange = ContextExchange::ring;
   Experts experts;
   bool half_parameters = false;  ///< see MemoryOptions
-  /// The optimizer runs on the host: bandwidth of a device's share of host memory, and of its link. 0: it
-  /// runs on the device.
+  bool offload = false;          ///< the optimizer runs on the host
+  /// Bandwidth of a device's share of host memory, and of its link, with `offload`.
   BytesPerSecond host_memory, host_link;
   /// With recomputation the host waits for the device before each block, and after each exchange in it.
   bool synchronizes_checkpoints = false;
-  bool blocks = false;   ///< units that are gathered together are the network's blocks; false: buckets
-  Bytes gradient;        ///< size of an element in sums of gradients
-  std::string scatters;  ///< "with zero: 1": why gradients have no all-reduce; empty: they have
+  bool blocks = false;         ///< units that are gathered together are the network's blocks; false: buckets
+  bool fp32_gradients = true;  ///< with `precision: mixed`, where the key exists
+  Bytes gradient;              ///< size of an element in sums of gradients
+  std::string scatters;        ///< "with zero: 1": why gradients have no all-reduce; empty: they have
 
   /// Of each layer of a device's part, once this is known.
   std::vector<RecomputedLayer> recomputed;
@@ -70,7 +72,6 @@ struct MeshOptions {
   double recomputed_share() const {
     return recompute.any() ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
   }
-  bool offloads() const { return host_memory.value > 0; }
   bool shards_parameters() const { return shard == MemoryOptions::Zero::parameters; }
   /// No device keeps whole gradients, so they are scattered after every micro-batch.
   bool sums_every_micro_batch() const { return shard >= MemoryOptions::Zero::gradients && reshard; }

@@ -27,9 +27,31 @@ std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded
   return part_problem(model, sharded);
 }
 
+/// @returns reason why kernels cannot run a step over this mesh; empty where they can
+std::string simulated_only(const Model& model, const MeshOptions& options, const Stages& starts,
+                           const ShardedModel& sharded) {
+  const Mesh& mesh = options.mesh;
+  if (options.group.training.mixed) return "activations of 2 bytes";
+  if (!options.recompute_last) return "recompute_last: false";
+  if (options.order == PipelineOrder::zero_bubble) return "schedule: zero_bubble";
+  if (has_shares(options.recomputed)) return "recomputation of parts of a layer";
+  if (options.recompute.any() && has_dropout(model)) return kRecomputedDropout;
+  if (mesh.context > 1) return "mesh.context";
+  if (mesh.expert > 1) return "mesh.expert";
+  if (options.sequence_parallel) return "sequence_parallel";
+  if (options.offload) return "offload: optimizer";
+  if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
+    if (mesh.tensor > 1) return "shard_within beside mesh.tensor";
+    if (options.group.communication.all_reduce.channels > 1) return "shard_within with channels";
+    if (options.sums_every_micro_batch() && options.group.micro_batches > 1)
+      return "shard_within with accumulation and reshard_after_forward";
+  }
+  return mesh.tensor > 1 ? tensor_stage_problem(model, sharded, starts) : "";
+}
+
 /// The division of the network among the ranks of the plan.
-ModelPartition pipeline_partition(const Model& model, const MeshOptions& options, const Stages& starts,
-                                  const GroupPlan& groups) {
+ModelPartition mesh_partition(const Model& model, const MeshOptions& options, const Stages& starts,
+                              const GroupPlan& groups) {
   ModelPartition partition;
   partition.form = ModelPartition::Form::stages;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) partition.stages.push_back({starts[i], starts[i + 1]});
@@ -37,19 +59,12 @@ ModelPartition pipeline_partition(const Model& model, const MeshOptions& options
   partition.micro_batch = groups.micro_batch;
   partition.micro_batches = options.group.micro_batches;
   partition.sums_every_micro_batch = options.sums_every_micro_batch();
+  partition.shards_parameters = options.shards_parameters();
   const int stages = options.mesh.pipeline;
   for (int stage = 0; options.recompute.any() && stage < stages; ++stage)
     partition.recomputed.push_back(
         pipeline_schedule(options.order, stage, stages, options.group.micro_batches, options.chunks));
-  if (options.mesh.tensor > 1) partition.simulated_only = tensor_stage_problem(model, groups.sharded, starts);
-  using Kind = Recompute::Kind;
-  const Kind kind = options.recompute.kind;
-  if (options.recompute.any() && has_dropout(model)) partition.simulated_only = kRecomputedDropout;
-  if (kind == Kind::selective || kind == Kind::operators || options.recompute.every > 1)
-    partition.simulated_only = "recomputation of parts of a stage";
-  if (options.order == PipelineOrder::zero_bubble) partition.simulated_only = "schedule: zero_bubble";
-  if (!options.recompute_last) partition.simulated_only = "recompute_last: false";
-  if (options.group.training.mixed) partition.simulated_only = "activations of 2 bytes";
+  partition.simulated_only = simulated_only(model, options, starts, groups.sharded);
   return partition;
 }
 
@@ -226,7 +241,7 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   const double work = mean_work(workload, times.layers.size(), options);
   if (splits) split_weights(groups.calls, workload);
   Plan plan = std::move(groups.plan);
-  plan.partition = pipeline_partition(setting.model, options, starts, groups);
+  plan.partition = mesh_partition(setting.model, options, starts, groups);
   plan.workloads.push_back(std::move(workload));
   plan.summed_gradients = mesh.data;  // the sum over micro-batches counts as one gradient
   finish_group_plan(setting, groups, times, fullest, plan);
@@ -276,9 +291,6 @@ Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
   const auto axis = [&](const char* name) { return axes.has(name) ? axes.at(name) : mesh; };
   const MeshKeys keys{axis("pipeline"), axis("context"), axis("tensor"), axis("expert")};
   Plan plan = plan_mesh(map, keys, setting, options);
-  plan.simulated_only = plan.partition.simulated_only = "a mesh of devices (strategy.mesh, strategy.shard)";
-  plan.partition.form = ModelPartition::Form::other;
-  plan.no_arithmetic = "mesh";
   note_ineffective(map, {"first_bucket"}, "with a mesh of devices", plan.ineffective_keys);
   note_ineffective_axes(map, options, plan.ineffective_keys);
   if (!options.group.training.mixed)

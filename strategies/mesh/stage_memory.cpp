@@ -69,7 +69,7 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
   if (memory.zero_ways > 1) memory.zero = options.shard;
   memory.fp32_gradients = options.gradient > options.group.training.element();
   memory.half_parameters = options.half_parameters;
-  memory.host_optimizer = options.offloads();
+  memory.host_optimizer = options.offload;
   memory.expert_ways = options.mesh.expert;
   memory.keeps_last = options.recompute.any() && !options.recompute_last;
   const Model kept =

@@ -33,7 +33,8 @@ std::vector<LayerRange> clamped(const std::vector<LayerRange>& runs, LayerRange 
 /// The gradients of these layers in buckets of their size, or in one.
 std::vector<LayerRange> buckets(const Model& model, const MeshOptions& options) {
   std::vector<LayerRange> runs;
-  const Bytes size = std::max(options.group.bucket, Bytes{1});
+  BucketSize size = options.group.bucket;
+  if (size.holds == BucketSize::Holds::array) size = {.least = {1}};  // layers are not divided
   for (const Bucket& one : gradient_buckets(gradient_arrays(model), options.group.training.element(), size))
     runs.push_back(one.layers);
   return runs;
@@ -75,7 +76,7 @@ std::vector<CollectiveId> partition_sums(const std::vector<Bucket>& buckets, con
 
 /// The sums of the gradients of these layers, each with its first layer.
 std::vector<Bucket> gradient_sums(LayerRange layers, const MeshOptions& options, const StageGroups& places,
-                                  Bytes bucket, GroupPlan& groups) {
+                                  const BucketSize& bucket, GroupPlan& groups) {
   const bool experts = places.expert_copies.exists();
   const GradientSizes sizes{options.gradient, bucket};
   std::vector<Bucket> buckets = add_sums(layers, experts, places.shards, sizes, groups);
@@ -109,16 +110,32 @@ void set_passes(LayerRange layers, const std::vector<std::vector<CollectiveId>>&
   unit.recomputed = make_recomputation(options.recomputed, layers, groups);
 }
 
-/// A unit whose parameters the devices partition.
-ShardedUnit make_unit(LayerRange layers, const MeshOptions& options, const StageGroups& places,
+/// Numbers the gradients of a unit from the first layer of its chunk on, as those of a whole chunk are.
+void count_from(const Model& part, LayerRange before, const std::vector<Bucket>& sums, Plan& plan) {
+  std::int64_t elements = 0;
+  for (int i = before.first; i < before.last; ++i)
+    elements += static_cast<std::int64_t>(trainable(part.layers[static_cast<std::size_t>(i)]));
+  for (const Bucket& one : sums) {
+    if (!one.sum.exists()) continue;
+    Slice& slice = plan.collectives[one.sum.index()].buffer.elements;
+    if (slice.size() > 0) slice = {slice.begin + elements, slice.end + elements};
+  }
+}
+
+/// A unit whose parameters the devices partition. @param first  layer of its chunk
+ShardedUnit make_unit(LayerRange layers, int first, const MeshOptions& options, const StageGroups& places,
                       GroupPlan& groups) {
   const std::vector<Bucket> sums = gradient_sums(layers, options, places, kWholeModel, groups);
+  count_from(groups.sharded.part, {first, layers.first}, sums, groups.plan);
   ShardedUnit unit;
   unit.gathers = partition_sums(sums, options, groups);
   for (const Bucket& one : sums) {
     if (!places.shard_copies.exists()) break;
+    const Slice elements = groups.plan.collectives[one.sum.index()].buffer.elements;
     unit.all_reduces.push_back(add_gradient_sum(
         one.layers, places.shard_copies, one.gradient / static_cast<double>(options.shard_ways), groups));
+    groups.plan.collectives.back().by_group = true;
+    groups.plan.collectives.back().buffer.elements = elements;
   }
   set_passes(layers, sums_by_layer(sums, groups.calls.size()), options, groups, unit);
   return unit;
@@ -150,7 +167,7 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
                PipelineChunk& chunk) {
   if (options.shards_parameters()) {
     for (const LayerRange& unit : sharded_units(groups.sharded.part, layers, options))
-      chunk.units.insert(chunk.units.begin(), make_unit(unit, options, places, groups));
+      chunk.units.insert(chunk.units.begin(), make_unit(unit, layers.first, options, places, groups));
     return;
   }
   const bool overlaps = options.group.overlap;
@@ -236,7 +253,7 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
       pipeline_schedule(options.order, number, options.mesh.pipeline, stage.micro_batches, options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
     stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, places, groups));
-  if (options.offloads())
+  if (options.offload)
     stage.host_update = host_update_time(updated_parameters(stage, options, groups.sharded.part), options);
   return stage;
 }

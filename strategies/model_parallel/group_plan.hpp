@@ -11,6 +11,7 @@
 #include "strategies/collectives/schedule.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
 #include "strategies/options/strategy.hpp"
+#include "strategies/plan/buckets.hpp"
 
 namespace stepcast {
 
@@ -22,7 +23,7 @@ Key part_trace_key();
 struct GroupOptions {
   TrainingOptions training;
   CommunicationOptions communication;  ///< options of the sums of gradients
-  Bytes bucket = kDefaultBucket;
+  BucketSize bucket;
   bool overlap = true;       ///< sums of gradients run during the backward pass
   bool halo_overlap = true;  ///< exchanges run during work that does not need their data
   bool recompute = false;    ///< forward passes are computed again between checkpoints
@@ -71,7 +72,8 @@ void add_exchanges(LayerRange layers, GroupPlan& groups);
 
 /// Sizes of an element and of a bucket of gradients in messages.
 struct GradientSizes {
-  Bytes element, bucket;
+  Bytes element;
+  BucketSize bucket;
 };
 
 /// Adds the sums of the gradients of these layers over a communicator.

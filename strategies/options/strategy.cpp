@@ -93,21 +93,6 @@ TrainingOptions read_training_options(const YamlMap& map) {
   return options;
 }
 
-Form<Bytes> bucket_size() {
-  Form<Bytes> form = bytes(1);
-  form.type = "bytes or name";
-  form.range = ">= 1 B, tensor, model";
-  form.read = [](const YamlValue& value) -> Bytes {
-    const std::string& text = value.node().text;
-    if (text == "tensor") return {0};
-    if (text == "model") return kWholeModel;
-    if (!text.empty() && std::isalpha(static_cast<unsigned char>(text[0])))
-      value.expected("a size such as \"4 MiB\", tensor or model");
-    return value.bytes(1);
-  };
-  return form;
-}
-
 TimedWorkload make_workload(const Model& model, LayerTimes times, double compute_factor) {
   Workload workload;
   for (const Layer& layer : model.layers) workload.layer_names.push_back(layer.name);

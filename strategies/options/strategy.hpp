@@ -71,15 +71,6 @@ struct TrainingOptions {
 const Keys& training_keys();
 TrainingOptions read_training_options(const YamlMap& map);
 
-/// Size of the gradients that one all-reduce sums if the scenario has no `bucket`: 25 MiB.
-constexpr Bytes kDefaultBucket{26214400};
-/// A bucket size that holds every model: all gradients travel at once.
-constexpr Bytes kWholeModel{1e300};
-
-/// `bucket`: a size such as "25 MiB", `tensor` (0 B: each array alone) or `model` (kWholeModel).
-Form<Bytes> bucket_size();
-constexpr auto kBucketMeaning = "size of the gradients that one all-reduce sums";
-
 /// The origin of a plan's layer times, for the results.
 struct TimesSource {
   std::string kind;                ///< see LayerTimes::kind

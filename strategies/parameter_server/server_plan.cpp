@@ -150,7 +150,8 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   const TimedWorkload whole = whole_workload(setting, options, batch);
   auto [workload, source] = begin_plan(setting, options, whole, plan, client.batch);
   if (strategy.array_rounds) {
-    workload.buckets = gradient_buckets(gradient_arrays(setting.model), options.training.element(), {0});
+    workload.buckets =
+        gradient_buckets(gradient_arrays(setting.model), options.training.element(), kEachArray);
     plan.simulated_only = "rounds of arrays during the backward pass are simulated";
   }
   Server server = server_of(setting, options, strategy, whole.workload, whole.source.kind, exchanged);

@@ -1,8 +1,10 @@
 #include "strategies/plan/buckets.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include "core/expects.hpp"
+#include "core/fields.hpp"
 #include "strategies/arithmetic/model_updates.hpp"
 
 namespace stepcast {
@@ -14,7 +16,7 @@ std::int64_t total(const LayerGradients& arrays) {
   return sum;
 }
 
-double bytes(std::int64_t elements, Bytes element) {
+double gradient_bytes(std::int64_t elements, Bytes element) {
   return element.value * static_cast<double>(elements);
 }
 
@@ -24,7 +26,7 @@ void add_single_arrays(std::vector<Bucket>& buckets, LayerRange layers, const La
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     buckets.push_back({i == 0 ? layers : LayerRange{layers.first, layers.first},
                        {begin, begin + arrays[i]},
-                       {bytes(arrays[i], element)}});
+                       {gradient_bytes(arrays[i], element)}});
     begin += arrays[i];
   }
 }
@@ -42,8 +44,23 @@ std::vector<LayerGradients> gradient_arrays(const Model& model) {
   return gradients;
 }
 
-std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, Bytes element, Bytes size,
-                                     std::optional<Bytes> first) {
+Form<BucketSize> bucket_size() {
+  const Form<Bytes> form = bytes(1);
+  const auto read = [](const YamlValue& value) -> BucketSize {
+    const std::string& text = value.node().text;
+    if (text == "tensor") return kEachArray;
+    if (text == "model") return kWholeModel;
+    if (!text.empty() && std::isalpha(static_cast<unsigned char>(text[0])))
+      value.expected("a size such as \"4 MiB\", tensor or model");
+    return {.least = value.bytes(1)};
+  };
+  return {"bytes or name", ">= 1 B, tensor, model", read,
+          [text = form.default_text](const BucketSize& size) { return text(size.least); }};
+}
+
+std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, Bytes element,
+                                     const BucketSize& size, std::optional<Bytes> first) {
+  using Holds = BucketSize::Holds;
   std::int64_t begin = 0;  // first element of the open bucket
   for (const LayerGradients& arrays : layers) begin += total(arrays);
   std::vector<Bucket> buckets;
@@ -52,9 +69,13 @@ std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, 
   for (int layer = last - 1; layer >= 0; --layer) {
     const LayerGradients& arrays = layers[static_cast<std::size_t>(layer)];
     begin -= total(arrays);
-    const double held = bytes(end - begin, element);
-    if (held == 0 || held < (buckets.empty() && size.value > 0 ? first.value_or(size) : size).value) continue;
-    if (size.value == 0) {
+    const double held = gradient_bytes(end - begin, element);
+    const bool by_first = first && buckets.empty();
+    const double least = by_first ? first->value : size.least.value;
+    const bool full =
+        size.holds == Holds::array || ((by_first || size.holds == Holds::bytes) && held >= least);
+    if (held == 0 || !full) continue;
+    if (size.holds == Holds::array) {
       add_single_arrays(buckets, {layer, last}, arrays, begin, element);
     } else {
       buckets.push_back({{layer, last}, {begin, end}, {held}});
@@ -62,7 +83,7 @@ std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, 
     last = layer;
     end = begin;
   }
-  if (last > 0 || end > 0) buckets.push_back({{0, last}, {0, end}, {bytes(end, element)}});
+  if (last > 0 || end > 0) buckets.push_back({{0, last}, {0, end}, {gradient_bytes(end, element)}});
   return buckets;
 }
 

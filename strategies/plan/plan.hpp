@@ -151,6 +151,7 @@ struct ModelPartition {
   /// backward pass.
   std::vector<std::vector<PipelineAction>> recomputed = {};
   bool sums_every_micro_batch = false;  ///< stages scatter the gradients of each micro-batch, not their sum
+  bool shards_parameters = false;       ///< after a step only the owner of a parameter has its value (FSDP)
 };
 
 /// Numbers that the programs recorded or marked, by name, in the order of recording.

@@ -44,7 +44,7 @@ inline Workload three_layers(Bytes bucket) {
     workload.statistics.push_back({});
     gradients.push_back({1'000'000 * i});
   }
-  workload.buckets = gradient_buckets(gradients, {4}, bucket);
+  workload.buckets = gradient_buckets(gradients, {4}, bucket.value > 0 ? BucketSize{bucket} : kEachArray);
   return workload;
 }
 

@@ -14,7 +14,8 @@ using namespace test;
 TEST_CASE("ranks that share a network learn like ranks with whole networks, to rounding",
           "[validate][learning]") {
   using Kind = DataOptions::Kind;
-  const std::string pipeline = "{kind: pipeline, stages: 2, ";
+  const std::string pipeline = "{kind: pipeline, stages: 2, ",
+                    mesh = "{kind: synchronous, all_reduce: ring, ";
   const LearningCase c = GENERATE_COPY(
       LearningCase{pipeline + "split_points: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages,
                    Kind::images},
@@ -52,6 +53,18 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
                        "tensor: 2, split_points: [expand, add, classes], schedule: interleaved, chunks: 2, "
                        "micro_batches: 2}",
                    4, 1, &kBlocks, Kind::sequences},
+      LearningCase{"{kind: zero, stage: 3}", 2, 2, &kImages, Kind::images},
+      LearningCase{mesh + "shard: parameters, accumulation: 2}", 2, 2, &kImages, Kind::images},
+      LearningCase{mesh + "mesh: {pipeline: 2, tensor: 2}, split_points: [add], accumulation: 4}", 4, 1,
+                   &kBlocks, Kind::sequences},
+      LearningCase{mesh + "mesh: {tensor: 2}, shard: parameters, bucket: 200 B, recompute: full}", 4, 2,
+                   &kBlocks, Kind::sequences},
+      LearningCase{mesh + "mesh: {pipeline: 2, tensor: 2}, split_points: [expand], accumulation: 2, shard: "
+                          "parameters, bucket: tensor, recompute: full}",
+                   8, 2, &kBlocks, Kind::sequences},
+      LearningCase{mesh + "mesh: {pipeline: 2, tensor: 2}, split_points: [expand], accumulation: 2, shard: "
+                          "optimizer, recompute: stage}",
+                   8, 2, &kBlocks, Kind::sequences},
       LearningCase{"{kind: tensor, ways: 2}", 2, 1, &kBlocks, Kind::sequences},
       LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
   CAPTURE(c.strategy);

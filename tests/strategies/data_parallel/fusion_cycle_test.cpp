@@ -15,7 +15,7 @@ const std::vector<LayerSeconds> kTimes{
     {0, 0.005, 0}, {0, 0.004, 0}, {0, 0.003, 0}, {0, 0.002, 0}, {0, 0.001, 0}};
 
 std::vector<Bucket> with_period(double period, double threshold, double negotiation = 0, double lead = 0) {
-  return buckets_of_cycles(kLayers, kTimes, {1}, {{period}, {threshold}, {negotiation}, {lead}});
+  return buckets_of_cycles(kLayers, kTimes, {1}, {{period}, {{threshold}}, {negotiation}, {lead}});
 }
 
 std::vector<int> first_devices(int count) {

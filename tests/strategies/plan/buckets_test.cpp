@@ -33,18 +33,23 @@ void check_cover(const std::vector<Bucket>& buckets) {
 
 TEST_CASE("buckets of any size hold every gradient once and cover every layer once, last first",
           "[strategies]") {
-  for (const double size : {0.0, 1.0, 10.0, 11.0, 40.0, 1000.0}) {
+  for (const double size : {1.0, 10.0, 11.0, 40.0, 1000.0}) {
     CAPTURE(size);
-    check_cover(gradient_buckets(kLayers, {1}, {size}));
+    check_cover(gradient_buckets(kLayers, {1}, {{size}}));
   }
+  check_cover(gradient_buckets(kLayers, {1}, kEachArray));
+  check_cover(gradient_buckets(kLayers, {1}, kWholeModel));
 }
 
-TEST_CASE("size 0 gives each gradient array its own bucket", "[strategies]") {
-  CHECK(gradient_buckets(kLayers, {1}, {0}).size() == 5);
+TEST_CASE("a bucket holds one gradient array, or all, where asked to", "[strategies]") {
+  CHECK(gradient_buckets(kLayers, {1}, kEachArray).size() == 5);
+  CHECK(gradient_buckets(kLayers, {1}, kEachArray, Bytes{30}).size() == 5);
+  CHECK(gradient_buckets(kLayers, {1}, kWholeModel).size() == 1);
+  CHECK(gradient_buckets(kLayers, {1}, kWholeModel, Bytes{5}).size() == 2);
 }
 
 TEST_CASE("a bucket closes at the layer that fills it", "[strategies]") {
-  const auto buckets = gradient_buckets(kLayers, {1}, {11});
+  const auto buckets = gradient_buckets(kLayers, {1}, {{11}});
   REQUIRE(buckets.size() == 2);
   CHECK(buckets[0].gradient.value == 40);
   CHECK(buckets[0].layers.first == 2);
