@@ -1,6 +1,7 @@
 #include "runtime/devices/rank_shard.hpp"
 
 #include "runtime/devices/gathered_maps.hpp"
+#include "runtime/devices/halo_exchanges.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "runtime/devices/spatial_device.hpp"
 #include "strategies/plan/plan.hpp"
@@ -24,6 +25,7 @@ class TensorParallelDevice : public RankDevice {
       if (const auto& input = part_.gathered[i]; input && input->is_first)
         gathered_[i] = std::make_unique<GatheredMaps>(network_, *input, shard.place, shard.samples);
     }
+    if (part_.spatial) halos_.emplace(network_, part_.whole, shard.spatial, shard.place);
   }
 
   void begin() override {
@@ -34,9 +36,8 @@ class TensorParallelDevice : public RankDevice {
   }
 
   void compute(Work pass, LayerRange segments) override {
-    if (pass == Work::forward && segments.first == 0 && !mini_batch_begun_ && learning_.next_batch)
-      learning_.next_batch();
-    if (pass != Work::update && segments.first == 0) mini_batch_begun_ = pass == Work::forward;
+    if (pass == Work::forward && segments.first == 0) begin_mini_batch();
+    if (pass == Work::backward && segments.first == 0) mini_batch_begun_ = false;
     const auto after = [this](std::size_t layer, Pass one) {
       const auto found = gathered_.find(layer);
       if (one == Pass::backward_data && found != gathered_.end() && !part_.gathered[layer]->is_partial_sum)
@@ -47,6 +48,10 @@ class TensorParallelDevice : public RankDevice {
 
   CollectiveBinding bind_collective(const Collective& collective) override {
     const Array array = collective.buffer.array;
+    if (collective.kind == Collective::Kind::exchange && array == Array::activations)
+      begin_mini_batch();  // the first layer may exchange rows of the input before it computes
+    if (collective.kind == Collective::Kind::exchange)
+      return halos_.value().bind(collective, [this](const auto& work) { time_work(work); });
     if (array != Array::activations && array != Array::errors) return RankDevice::bind_collective(collective);
     if (collective.kind == Collective::Kind::all_gather ||
         collective.kind == Collective::Kind::reduce_scatter)
@@ -70,6 +75,11 @@ class TensorParallelDevice : public RankDevice {
     return work;
   }
 
+  void begin_mini_batch() {
+    if (!mini_batch_begun_ && learning_.next_batch) learning_.next_batch();
+    mini_batch_begun_ = true;
+  }
+
   void update() {
     network_.set_rate(learning_.rate.at(++steps_, learning_.summed), 1.0 / learning_.summed);
     run_layers(network_, Work::update, {0, static_cast<int>(part_.shares.size())});
@@ -80,25 +90,35 @@ class TensorParallelDevice : public RankDevice {
   DeviceLearning learning_;
   ParameterLayout map_;
   std::map<std::size_t, std::unique_ptr<GatheredMaps>> gathered_;  ///< by the first layer that reads them
+  std::optional<HaloExchanges> halos_;                             ///< if ranks share the positions of maps
   std::int64_t steps_ = 0;                                         ///< steps of the optimizer
-  bool mini_batch_begun_ = false;  ///< between the forward and the backward pass of the first layer
+  bool mini_batch_begun_ =
+      false;  ///< from the first exchange or forward pass to the backward pass of the first layer
 };
 
 }  // namespace
 
 bool has_parts_of_layers(const ModelPartition& partition) {
-  return partition.form == ModelPartition::Form::blocks || partition.form == ModelPartition::Form::filters;
+  using Form = ModelPartition::Form;
+  return partition.form == Form::blocks || partition.form == Form::filters || partition.form == Form::slices;
 }
 
 SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int place) {
-  return partition.form == ModelPartition::Form::filters ? filter_shard(model, partition.ways, place)
-                                                         : tensor_shard(model, partition.ways, place);
+  switch (partition.form) {
+    case ModelPartition::Form::filters:
+      return filter_shard(model, partition.ways, place);
+    case ModelPartition::Form::slices:
+      return machine_shard(model, partition.ways, partition.spatial.separate_border, place);
+    default:
+      return tensor_shard(model, partition.ways, place);
+  }
 }
 
 NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartition& partition,
                                        NetworkOptions options) {
   options.batch = partition.micro_batch;
   options.part.tensor_shard = &part;
+  if (part.spatial) options.part.spatial_shard = &*part.spatial;
   options.part.accumulate = partition.micro_batches > 1;
   return options;
 }
@@ -107,7 +127,7 @@ TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& mod
                                               const ModelPartition& partition, int place,
                                               const NetworkOptions& options) {
   TensorParallelNetwork shard{std::make_unique<SharedPart>(tensor_shard(model, partition, place)), nullptr,
-                              place, partition.micro_batch};
+                              place, partition.micro_batch, partition.spatial};
   shard.network = std::make_unique<Network>(backend, shard.part->model,
                                             tensor_parallel_options(*shard.part, partition, options));
   return shard;
@@ -122,6 +142,7 @@ RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId
   RankShard shard;
   if (has_parts_of_layers(partition)) {
     shard.place = rank.value % partition.ways;
+    shard.partition = partition.spatial;
     shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, partition, shard.place));
     shard.options = tensor_parallel_options(*shard.tensor, partition, {});
   } else {
@@ -139,7 +160,7 @@ ShardDevices::ShardDevices(Backend& backend, RankId rank, CapturedShards capture
       spatial_[trace] = {std::move(one.shard.spatial), std::move(one.network)};
     else
       tensor_[trace] = {std::move(one.shard.tensor), std::move(one.network), one.shard.place,
-                        one.shard.options.batch};
+                        one.shard.options.batch, one.shard.partition};
   }
 }
 

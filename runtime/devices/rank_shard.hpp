@@ -17,11 +17,12 @@ namespace stepcast {
 struct TensorParallelNetwork {
   std::shared_ptr<SharedPart> part;
   std::shared_ptr<Network> network;
-  int place = 0;             ///< of the rank in its group
-  std::int64_t samples = 1;  ///< of a micro-batch
+  int place = 0;                  ///< of the rank in its group
+  std::int64_t samples = 1;       ///< of a micro-batch
+  SpatialPartition spatial = {};  ///< of the samples, if ranks share the positions of the first layers
 };
 
-/// True if ranks have parts of every layer (tensor and filter parallelism).
+/// True if ranks have parts of every layer (tensor, filter and model parallelism).
 bool has_parts_of_layers(const ModelPartition& partition);
 
 /// The shard of the layers that the rank at `place` of a group has.
@@ -45,7 +46,8 @@ struct RankShard {
   std::shared_ptr<SpatialShard> spatial;  ///< null: whole samples
   std::shared_ptr<SharedPart> tensor;     ///< null: whole layers
   NetworkOptions options = {};
-  int place = 0;  ///< of the rank among those that share its layers
+  int place = 0;                    ///< of the rank among those that share its layers
+  SpatialPartition partition = {};  ///< with `tensor`: of the samples, if ranks share positions
 
   /// True if the rank has the whole network.
   bool is_whole() const { return spatial == nullptr && tensor == nullptr; }

@@ -71,6 +71,41 @@ layers:
   - {name: loss, kind: softmax_cross_entropy}
 )";
 
+const std::string kLocal = R"(
+name: local
+source: test
+input: [2, 8, 8]
+layers:
+  - {name: filter1, kind: locally_connected, filters: 3, kernel: 3, pad: 1}
+  - {name: relu1, kind: relu}
+  - {name: pool1, kind: average_pool, kernel: 3, stride: 1, pad: same}
+  - {name: filter2, kind: locally_connected, filters: 4, kernel: [3, 5], pad: same, bias: false}
+  - {name: tanh2, kind: tanh}
+  - {name: filter3, kind: locally_connected, filters: 2, kernel: 3, stride: 2, pad: 1}
+  - {name: pool3, kind: max_pool, kernel: 2}
+  - {name: flatten, kind: reshape, shape: [8]}
+  - {name: fc1, kind: dense, units: 12}
+  - {name: tanh, kind: tanh}
+  - {name: fc2, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
+const std::string kConvolved = R"(
+name: convolved
+source: test
+input: [2, 8, 8]
+layers:
+  - {name: conv1, kind: convolution, filters: 8, kernel: 3, pad: 1}
+  - {name: relu1, kind: relu}
+  - {name: conv2, kind: convolution, filters: 8, kernel: 5, pad: 2, bias: false}
+  - {name: pool2, kind: max_pool, kernel: 2}
+  - {name: flatten, kind: reshape, shape: [128]}
+  - {name: fc1, kind: dense, units: 16}
+  - {name: tanh, kind: tanh}
+  - {name: fc2, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
 namespace {
 
 constexpr int kSteps = 4;
@@ -79,8 +114,9 @@ Optimizer optimizer() {
   return {.learning_rate = 0.05, .momentum = 0.9};
 }
 
-/// Fills the network with samples from `first` on.
-void fill(Network& network, const Model& model, std::int64_t first) {
+/// Fills the network with samples from `first` on. @param positions  its part of each; null: whole samples
+void fill(Network& network, const Model& model, std::int64_t first,
+          const std::vector<SampleRun>* positions = nullptr) {
   const auto write = [first](Tensor& tensor, const auto& value) {
     const auto row = static_cast<std::int64_t>(tensor.elements()) / tensor.shape().front();
     std::vector<float> values;
@@ -89,7 +125,13 @@ void fill(Network& network, const Model& model, std::int64_t first) {
     tensor.write(values);
   };
   const std::int64_t classes = model.layers.back().input.back();
-  write(network.input(), input_value);
+  std::vector<std::int64_t> own;
+  for (std::size_t i = 0; positions != nullptr && i < positions->size(); ++i) {
+    for (std::int64_t k = 0; k < (*positions)[i].length; ++k) own.push_back((*positions)[i].in_whole + k);
+  }
+  write(network.input(), [&own](std::int64_t sample, std::int64_t row) {
+    return input_value(sample, own.empty() ? row : own[static_cast<std::size_t>(row)]);
+  });
   write(*network.kernel(model.layers.size() - 1).targets(), [classes](std::int64_t sample, std::int64_t row) {
     return static_cast<float>((7 * sample + 3 * row) % classes);
   });
@@ -125,9 +167,12 @@ std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCas
     learning.rate.base = optimizer().learning_rate;
     learning.summed = planned.plan.summed_gradients;
     std::int64_t pass = 0;
+    std::vector<SampleRun> positions;
+    if (shared.part->spatial)
+      positions = runs_of_shard(planned.model.input, partition.spatial, rank % c.ways);
     learning.next_batch = [&] {
       fill(*shared.network, planned.model,
-           rank / c.ways * c.batch + pass++ % partition.micro_batches * partition.micro_batch);
+           rank / c.ways * c.batch + pass++ % partition.micro_batches * partition.micro_batch, &positions);
     };
     const auto device = tensor_parallel_device(shared, learning);
     CHECK(run(*device).step_ends.size() == kSteps);

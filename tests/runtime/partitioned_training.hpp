@@ -32,6 +32,10 @@ extern const std::string kUnshared;
 extern const std::string kFilters;
 /// Dense layers of tokens, which are flattened.
 extern const std::string kTokens;
+/// Locally connected layers with halos, pools and dense layers.
+extern const std::string kLocal;
+/// Convolutions, a pool and dense layers.
+extern const std::string kConvolved;
 
 /// Trains some steps on ranks that are threads. Checks that every rank's shard of the parameters equals that
 /// of one rank with the whole network on oneDNN, and so does the loss if its classes are partitioned and

@@ -51,6 +51,18 @@ TEST_CASE("replicas, micro-batches and recomputation with shared filters train l
   test::check_trains_as_whole(test::kTokens, c);
 }
 
+TEST_CASE("a network over machines trains like the whole one, to rounding", "[validate][training]") {
+  const std::string text = GENERATE(test::kLocal, test::kConvolved, test::kTokens);
+  auto c = GENERATE(SharedCase{"machines: 1", 1, 1, 4}, SharedCase{"machines: 2", 2, 2, 4},
+                    SharedCase{"machines: 4", 4, 4, 2},
+                    SharedCase{"machines: 2, halo_overlap: false, overlap: false", 2, 2, 2},
+                    SharedCase{"machines: 2, bucket: tensor, all_reduce: ring", 4, 2, 2},
+                    SharedCase{"machines: 2, accumulation: 2", 2, 2, 4},
+                    SharedCase{"machines: 4, recompute: true", 4, 4, 2});
+  c.kind = "model_parallel";
+  test::check_trains_as_whole(text, c);
+}
+
 TEST_CASE("shared filters in device memory train like the whole ones", "[validate][training][device]") {
   const bool by_backend = GENERATE(false, true);
   const std::string text = GENERATE(test::kFilters, test::kTokens);
