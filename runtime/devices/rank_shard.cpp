@@ -1,9 +1,14 @@
 #include "runtime/devices/rank_shard.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "models/network/model.hpp"
 #include "runtime/devices/gathered_maps.hpp"
 #include "runtime/devices/halo_exchanges.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "runtime/devices/spatial_device.hpp"
+#include "runtime/memory/parameters.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
@@ -100,7 +105,8 @@ class TensorParallelDevice : public RankDevice {
 
 bool has_parts_of_layers(const ModelPartition& partition) {
   using Form = ModelPartition::Form;
-  return partition.form == Form::blocks || partition.form == Form::filters || partition.form == Form::slices;
+  return partition.form == Form::blocks || partition.form == Form::filters ||
+         partition.form == Form::slices || partition.form == Form::machines;
 }
 
 SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int place) {
@@ -108,6 +114,7 @@ SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int
     case ModelPartition::Form::filters:
       return filter_shard(model, partition.ways, place);
     case ModelPartition::Form::slices:
+    case ModelPartition::Form::machines:
       return machine_shard(model, partition.ways, partition.spatial.separate_border, place);
     default:
       return tensor_shard(model, partition.ways, place);
@@ -136,6 +143,29 @@ TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& mod
 std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& shard,
                                                    DeviceLearning learning) {
   return std::make_unique<TensorParallelDevice>(shard, std::move(learning));
+}
+
+int machine_of(const Plan& plan, RankId rank) {
+  const int machines = plan.partition.ways;
+  if (trains(plan, rank)) return rank.value % machines;
+  const auto all = static_cast<int>(plan.endpoints.size());
+  const auto servers = static_cast<int>(std::ranges::count(plan.roles, false, &Role::training));
+  return (rank.value - (all - servers)) / (servers / machines);
+}
+
+std::unique_ptr<RankDevice> machine_device(const TensorParallelNetwork& part, const Plan& plan, RankId rank,
+                                           DeviceLearning learning) {
+  const std::int64_t own = trainable_parameters(part.part->model);
+  learning.summed = plan.summed_gradients;
+  learning.first_element = machine_of(plan, rank) * own;
+  learning.owned = {
+      {0, ParameterLayout(*part.network).stored_elements()}};  // passes count segments, not layers
+  if (trains(plan, rank)) {
+    DeviceLearning passes;
+    passes.next_batch = std::exchange(learning.next_batch, {});
+    learning.passes = tensor_parallel_device(part, std::move(passes));
+  }
+  return replica_device(*part.network, std::move(learning));
 }
 
 RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId rank) {
@@ -169,6 +199,7 @@ std::unique_ptr<RankDevice> ShardDevices::device(const Experiment& experiment,
   if (!role_of(experiment.plan, rank_).exists()) return nullptr;
   const ModelPartition::Form form = experiment.plan.partition.form;
   if (form == ModelPartition::Form::positions) return make_spatial_device(experiment, trace);
+  if (form == ModelPartition::Form::machines) return make_machine_device(experiment, trace);
   return has_parts_of_layers(experiment.plan.partition) ? make_tensor_parallel_device(experiment, trace)
                                                         : nullptr;
 }
@@ -184,6 +215,17 @@ std::unique_ptr<RankDevice> ShardDevices::make_spatial_device(const Experiment& 
     shard = spatial_network(backend_, experiment.model, partition, place, options);
   }
   return spatial_device(shard, experiment.model, partition, place);
+}
+
+std::unique_ptr<RankDevice> ShardDevices::make_machine_device(const Experiment& experiment,
+                                                              const std::filesystem::path& trace) {
+  const Plan& plan = experiment.plan;
+  const int place = machine_of(plan, rank_);
+  TensorParallelNetwork& part = (trains(plan, rank_) ? tensor_ : servers_)[trace];
+  if (part.network == nullptr)
+    part = tensor_parallel_network(backend_, experiment.model, plan.partition, place,
+                                   {.data_seed = static_cast<std::uint64_t>(1 + rank_.value)});
+  return machine_device(part, plan, rank_);
 }
 
 std::unique_ptr<RankDevice> ShardDevices::make_tensor_parallel_device(const Experiment& experiment,

@@ -40,6 +40,16 @@ TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& mod
 std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& shard,
                                                    DeviceLearning learning = {});
 
+/// The machine of a replica whose part of the parameters a rank has: a worker, or the server of that part
+/// (ModelPartition::Form::machines).
+int machine_of(const Plan& plan, RankId rank);
+
+/// Device of such a rank. A worker computes its part of every layer. Both have the parameters of that part,
+/// and number them as the plan does: first all those of machine 0.
+/// @param part  of this machine; it outlives the device
+std::unique_ptr<RankDevice> machine_device(const TensorParallelNetwork& part, const Plan& plan, RankId rank,
+                                           DeviceLearning learning = {});
+
 /// One rank's shard of a network that is partitioned over a group by samples (spatial) or by layers (tensor),
 /// and the options of its network. At most one of `spatial` and `tensor` is set.
 struct RankShard {
@@ -81,13 +91,15 @@ class ShardDevices {
  private:
   std::unique_ptr<RankDevice> make_spatial_device(const Experiment& experiment,
                                                   const std::filesystem::path& trace);
+  std::unique_ptr<RankDevice> make_machine_device(const Experiment& experiment,
+                                                  const std::filesystem::path& trace);
   std::unique_ptr<RankDevice> make_tensor_parallel_device(const Experiment& experiment,
                                                           const std::filesystem::path& trace);
 
   Backend& backend_;
   RankId rank_;
   std::map<std::filesystem::path, SpatialNetwork> spatial_;
-  std::map<std::filesystem::path, TensorParallelNetwork> tensor_;
+  std::map<std::filesystem::path, TensorParallelNetwork> tensor_, servers_;
 };
 
 }  // namespace stepcast

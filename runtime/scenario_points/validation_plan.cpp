@@ -32,7 +32,7 @@ std::string partition_name(const ModelPartition& partition) {
   if (partition.form == Form::blocks) return fmt::format("tensor-{}", partition.ways);
   if (partition.form == Form::filters) return fmt::format("filter_parallel-{}", partition.ways);
   const SpatialPartition& spatial = partition.spatial;
-  if (partition.form == Form::slices)
+  if (partition.form == Form::slices || partition.form == Form::machines)
     return fmt::format("model_parallel-{}{}", partition.ways, spatial.separate_border ? "-overlap" : "");
   if (partition.form != Form::positions) return "";
   return fmt::format("spatial-{}-whole-{}-statistics-{}{}", fmt::join(spatial.parts, "-"), spatial.whole_from,

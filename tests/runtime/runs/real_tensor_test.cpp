@@ -63,6 +63,16 @@ TEST_CASE("a network over machines trains like the whole one, to rounding", "[va
   test::check_trains_as_whole(text, c);
 }
 
+TEST_CASE("a replica over machines that exchanges with servers trains like the whole network on one machine",
+          "[validate][training]") {
+  const std::string text = GENERATE(test::kLocal, test::kTokens);
+  auto c = GENERATE(SharedCase{"machines_per_replica: 2, shards: 2", 2, 2, 4},
+                    SharedCase{"machines_per_replica: 4, shards: 4", 4, 4, 2});
+  c.options += ", server: colocated";
+  c.kind = "parameter_server";
+  test::check_trains_as_whole(text, c);
+}
+
 TEST_CASE("shared filters in device memory train like the whole ones", "[validate][training][device]") {
   const bool by_backend = GENERATE(false, true);
   const std::string text = GENERATE(test::kFilters, test::kTokens);
@@ -149,6 +159,28 @@ TEST_CASE("networks whose shared filters kernels cannot compute are refused with
                    "  - {name: fc, kind: dense, units: 4}\n"
                    "  - {name: loss, kind: softmax_cross_entropy}\n") ==
         "layer pairs (reshape) reshapes a map that devices share");
+}
+
+TEST_CASE("networks over machines whose parts kernels cannot compute are refused with the reason",
+          "[validate]") {
+  const auto why = [](const std::string& layers, int inputs, int units = 4) {
+    const std::string text = fmt::format(
+        "name: n\nsource: test\ninput: [2, 6, 6]\nlayers:\n{}"
+        "  - {{name: flat, kind: reshape, shape: [{}]}}\n"
+        "  - {{name: fc, kind: dense, units: {}}}\n"
+        "  - {{name: loss, kind: softmax_cross_entropy}}\n",
+        layers, inputs, units);
+    return PlannedParts(2, text, "{kind: model_parallel, machines: 2}", 4, 1).plan.partition.simulated_only;
+  };
+  const std::string local = "  - {name: local, kind: locally_connected, filters: 4, kernel: 3, pad: 1}\n";
+  CHECK(why(local, 144) == "");
+  CHECK(why(local + "  - {name: bn, kind: batch_norm}\n", 144) ==
+        "batch-norm statistics of other samples than those of the group");
+  CHECK(why("  - {name: local, kind: locally_connected, filters: 4, kernel: 4}\n", 36) ==
+        "layer local (locally_connected) has parts of unequal size");
+  CHECK(why(local + "  - {name: pool, kind: average_pool, kernel: 6}\n", 4) ==
+        "layer pool (average_pool) has windows over parts of several devices");
+  CHECK(why(local, 144, 5) == "layer fc (dense) has parts of unequal size on 2 devices");
 }
 
 }  // namespace stepcast::real_tensor_test
