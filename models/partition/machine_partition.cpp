@@ -172,7 +172,6 @@ SharedPart machine_shard(const Model& model, int machines, bool separate_border,
   if (machines == 1 || first == 0) return filter_shard(model, machines, place);
   SpatialShard shard = spatial_shard(model, spatial, place);
   keep_own_filters(first, shard.model);
-  std::fill(shard.share.begin() + static_cast<std::ptrdiff_t>(first), shard.share.end(), 1.0);
   SharedPart part{model, shard.model, {}, {}, {}, {}};
   part.shares.resize(layers);
   part.gathered.resize(layers);
@@ -186,6 +185,9 @@ SharedPart machine_shard(const Model& model, int machines, bool separate_border,
     add_dense_layers(filter_shard(upper_layers(model, first), machines, place), first, part);
     part.gathered[first] = gathered_positions(model, spatial, first);
   }
+  for (std::size_t i = first; i < layers; ++i)
+    shard.share[i] = static_cast<double>(elements(part.model.layers[i].input)) /
+                     static_cast<double>(elements(model.layers[i].input));
   shard.model = part.model;
   part.spatial = std::move(shard);
   return part;

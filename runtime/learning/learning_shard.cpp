@@ -120,8 +120,8 @@ class TensorParallelShard : public LearningShard {
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
     learning.next_batch = [this, &batches] {
       const Batches::Batch& all = batches.next();
-      if (!inputs_) return writer_.write(all, place_.task.loss_layer, *own_.network);
-      writer_.write({inputs_->of(all.inputs), all.targets}, place_.task.loss_layer, *own_.network);
+      writer_.write({inputs_ ? inputs_->of(all.inputs) : all.inputs, own_targets(all.targets)},
+                    place_.task.loss_layer, *own_.network);
     };
     return tensor_parallel_device(own_, std::move(learning));
   }
@@ -138,6 +138,20 @@ class TensorParallelShard : public LearningShard {
   }
 
  private:
+  /// The targets of the rank's units, if it has no others.
+  std::vector<float> own_targets(const std::vector<float>& all) const {
+    const std::size_t each = own_.network->kernel(place_.task.loss_layer).targets()->elements();
+    const auto samples = static_cast<std::size_t>(place_.batch), of_sample = all.size() / samples;
+    const std::size_t own = each / samples,
+                      first = own < of_sample ? own * static_cast<std::size_t>(own_.place) : 0;
+    std::vector<float> targets;
+    for (std::size_t i = 0; i < samples; ++i) {
+      const auto from = all.begin() + static_cast<std::ptrdiff_t>(i * of_sample + first);
+      targets.insert(targets.end(), from, from + static_cast<std::ptrdiff_t>(own));
+    }
+    return targets;
+  }
+
   LearningPlace place_;
   const ModelPartition& partition_;
   TensorParallelNetwork own_;

@@ -90,6 +90,29 @@ layers:
   - {name: loss, kind: softmax_cross_entropy}
 )";
 
+const std::string kElements = R"(
+name: elements
+source: test
+input: [6]
+layers:
+  - {name: fc1, kind: dense, units: 12}
+  - {name: tanh, kind: tanh}
+  - {name: fc2, kind: dense, units: 8}
+  - {name: loss, kind: sigmoid_cross_entropy}
+)";
+
+const std::string kUnits = R"(
+name: units
+source: test
+input: [2, 8, 8]
+layers:
+  - {name: filter1, kind: locally_connected, filters: 3, kernel: 3, pad: 1}
+  - {name: pool1, kind: average_pool, kernel: 2}
+  - {name: flatten, kind: reshape, shape: [48]}
+  - {name: output, kind: dense, units: 8}
+  - {name: loss, kind: sigmoid_cross_entropy}
+)";
+
 const std::string kConvolved = R"(
 name: convolved
 source: test
@@ -116,7 +139,7 @@ Optimizer optimizer() {
 
 /// Fills the network with samples from `first` on. @param positions  its part of each; null: whole samples
 void fill(Network& network, const Model& model, std::int64_t first,
-          const std::vector<SampleRun>* positions = nullptr) {
+          const std::vector<SampleRun>* positions = nullptr, std::int64_t first_target = 0) {
   const auto write = [first](Tensor& tensor, const auto& value) {
     const auto row = static_cast<std::int64_t>(tensor.elements()) / tensor.shape().front();
     std::vector<float> values;
@@ -124,7 +147,8 @@ void fill(Network& network, const Model& model, std::int64_t first,
       values.push_back(value(first + i / row, i % row));
     tensor.write(values);
   };
-  const std::int64_t classes = model.layers.back().input.back();
+  const bool elements_of_loss = model.layers.back().kind != LayerKind::softmax_cross_entropy;
+  const std::int64_t classes = elements_of_loss ? 2 : model.layers.back().input.back();
   std::vector<std::int64_t> own;
   for (std::size_t i = 0; positions != nullptr && i < positions->size(); ++i) {
     for (std::int64_t k = 0; k < (*positions)[i].length; ++k) own.push_back((*positions)[i].in_whole + k);
@@ -132,8 +156,8 @@ void fill(Network& network, const Model& model, std::int64_t first,
   write(network.input(), [&own](std::int64_t sample, std::int64_t row) {
     return input_value(sample, own.empty() ? row : own[static_cast<std::size_t>(row)]);
   });
-  write(*network.kernel(model.layers.size() - 1).targets(), [classes](std::int64_t sample, std::int64_t row) {
-    return static_cast<float>((7 * sample + 3 * row) % classes);
+  write(*network.kernel(model.layers.size() - 1).targets(), [=](std::int64_t sample, std::int64_t row) {
+    return static_cast<float>((7 * sample + 3 * (first_target + row)) % classes);
   });
 }
 
@@ -172,9 +196,14 @@ std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCas
     std::vector<SampleRun> positions;
     if (shared.part->spatial)
       positions = runs_of_shard(planned.model.input, partition.spatial, rank % c.ways);
+    const Layer& loss = shared.network->model().layers.back();
+    const bool has_part = loss.input != planned.model.layers.back().input;
+    const std::int64_t first_target =
+        has_part && loss.kind == LayerKind::sigmoid_cross_entropy ? place * loss.input.back() : 0;
     learning.next_batch = [&] {
       fill(*shared.network, planned.model,
-           rank / c.ways * c.batch + pass++ % partition.micro_batches * partition.micro_batch, &positions);
+           rank / c.ways * c.batch + pass++ % partition.micro_batches * partition.micro_batch, &positions,
+           first_target);
     };
     const auto device = servers ? machine_device(shared, planned.plan, RankId(rank), learning)
                                 : tensor_parallel_device(shared, learning);

@@ -34,6 +34,10 @@ extern const std::string kFilters;
 extern const std::string kTokens;
 /// Locally connected layers with halos, pools and dense layers.
 extern const std::string kLocal;
+/// Dense layers and a loss with a target for each unit.
+extern const std::string kElements;
+/// A locally connected layer, a pool, and a loss with a target for each unit.
+extern const std::string kUnits;
 /// Convolutions, a pool and dense layers.
 extern const std::string kConvolved;
 

@@ -34,7 +34,7 @@ TEST_CASE("tensor-parallel layers in device memory train like the whole ones",
 
 TEST_CASE("a network whose filters ranks share trains like the whole one, to rounding",
           "[validate][training]") {
-  const std::string text = GENERATE(test::kFilters, test::kTokens);
+  const std::string text = GENERATE(test::kFilters, test::kTokens, test::kElements);
   auto c =
       GENERATE(SharedCase{"ways: 1", 1, 1, 4}, SharedCase{"ways: 2", 2, 2, 4}, SharedCase{"ways: 4", 4, 4, 2},
                SharedCase{"ways: 2, halo_overlap: false, overlap: false", 2, 2, 2});
@@ -52,7 +52,7 @@ TEST_CASE("replicas, micro-batches and recomputation with shared filters train l
 }
 
 TEST_CASE("a network over machines trains like the whole one, to rounding", "[validate][training]") {
-  const std::string text = GENERATE(test::kLocal, test::kConvolved, test::kTokens);
+  const std::string text = GENERATE(test::kLocal, test::kUnits, test::kConvolved, test::kTokens);
   auto c = GENERATE(SharedCase{"machines: 1", 1, 1, 4}, SharedCase{"machines: 2", 2, 2, 4},
                     SharedCase{"machines: 4", 4, 4, 2},
                     SharedCase{"machines: 2, halo_overlap: false, overlap: false", 2, 2, 2},
@@ -153,7 +153,13 @@ TEST_CASE("networks whose shared filters kernels cannot compute are refused with
         "layer conv (convolution) has parts of unequal size on 2 devices");
   CHECK(why(conv + "  - {name: drop, kind: dropout, rate: 0.1}\n" + end) ==
         "a part of layer drop (dropout) would drop other elements");
-  CHECK(why(conv + "  - {name: loss, kind: mean_squared_error}\n") ==
+  CHECK(why(conv + "  - {name: loss, kind: mean_squared_error}\n") == "");
+  const PlannedParts tokens(
+      2,
+      "{name: n, source: test, input: [5, 3], layers: [{name: fc, kind: dense, units: 4}, "
+      "{name: loss, kind: mean_squared_error}]}",
+      "{kind: filter_parallel, ways: 2}", 4, 1);
+  CHECK(tokens.plan.partition.simulated_only ==
         "layer loss (mean_squared_error) has targets that devices share");
   CHECK(why(conv + "  - {name: pairs, kind: reshape, shape: [8, 2]}\n"
                    "  - {name: fc, kind: dense, units: 4}\n"
