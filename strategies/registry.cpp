@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "strategies/data_parallel/search.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
 #include "strategies/mesh/mesh.hpp"
@@ -36,6 +37,7 @@ std::vector<Strategy> all_strategies() {
       elastic_averaging_strategy(),
       gradient_energy_matching_strategy(),
       sandblaster_strategy(),
+      search_strategy(),
       replay_strategy(),
   };
 }

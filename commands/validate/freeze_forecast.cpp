@@ -124,7 +124,7 @@ std::string unsupported_reason(const Experiment& experiment, const ValidationOpt
   if (why.empty()) why = unsupported_noise(experiment.noise, options.sleep);
   if (!why.empty() || !experiment.learning) return why;
   if (options.sleep) return "learning: not possible with --sleep, because sleeping ranks do not compute";
-  return unsupported_learning(experiment);
+  return unsupported_real_learning(experiment);
 }
 
 void refuse_unsupported(const Experiment& experiment, const ValidationOptions& options,

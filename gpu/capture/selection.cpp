@@ -103,7 +103,7 @@ std::string unsupported_on_gpus(const Experiment& experiment, int ranks) {
     return "all_reduce: mpi is not supported on GPUs: their ranks do not use MPI";
   if (needs_processor(experiment.model)) return "kind locally_connected is not supported on GPUs";
   const std::string why = unsupported_in_real_run(experiment.plan, ranks, false);
-  return why.empty() && experiment.learning ? unsupported_learning(experiment) : why;
+  return why.empty() && experiment.learning ? unsupported_real_learning(experiment) : why;
 }
 
 }  // namespace stepcast

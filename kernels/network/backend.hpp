@@ -118,6 +118,9 @@ class LayerKernel {
   /// Spatially partitioned samples: whether neighbours exchange halos (rows that their windows read) before
   /// this pass of the layer.
   virtual bool has_halo(Pass) const { return false; }
+  /// Whether the layer computes, in the backward-data pass, contributions to the gradient of rows of
+  /// neighbours, which go back to them after it: pack_halo copies them, and unpack_halo adds those of others.
+  virtual bool returns_halo() const { return false; }
   /// Copies a box of rows into a message in memory of the backend: [sample][position][channel]. Rows are
   /// taken from this device's own and, beyond these, from halos that it received.
   virtual void pack_halo(Pass, const std::vector<Rows>& /*box*/, float* /*message*/) {}

@@ -34,7 +34,8 @@ struct LayerTable {
       first_token{}, batch_norm{}, layer_norm{}, activation{}, pool{}, add{}, up_sample{}, reshape{},
       dropout{}, recurrent{}, attention{}, softmax_loss{}, element_loss{};
   /// Layers that compute with data of other ranks.
-  Entry spatial_convolution{}, spatial_pool{}, synchronized_batch_norm{}, vocab_parallel_loss{};
+  Entry spatial_convolution{}, spatial_locally_connected{}, spatial_pool{}, synchronized_batch_norm{},
+      vocab_parallel_loss{};
 
   /// The entry for a layer that one rank computes alone.
   constexpr Entry of(LayerKind kind) const {
@@ -95,6 +96,7 @@ struct LayerTable {
     if (kind == LayerKind::batch_norm && site.statistics_count > 0) return synchronized_batch_norm;
     if (kind == LayerKind::softmax_cross_entropy && site.share != nullptr) return vocab_parallel_loss;
     if (site.rows != nullptr && kind == LayerKind::convolution) return spatial_convolution;
+    if (site.rows != nullptr && kind == LayerKind::locally_connected) return spatial_locally_connected;
     return site.rows != nullptr && is_pool(kind) ? spatial_pool : of(kind);
   }
 };

@@ -7,6 +7,14 @@
 namespace stepcast {
 namespace {
 
+/// The share of the targets of a loss that a rank has; 1 if it has all, or no loss.
+double share_of_targets(const SharedPart& part, std::size_t layer) {
+  const Layer &own = part.model.layers[layer], &whole = part.whole.layers[layer];
+  if (!is_loss(own.kind) || own.kind == LayerKind::softmax_cross_entropy) return 1;
+  return static_cast<double>(stepcast::elements(own.input)) /
+         static_cast<double>(stepcast::elements(whole.input));
+}
+
 constexpr std::size_t kAlignment = 16;  // floats: one cache line
 
 std::size_t aligned(std::size_t elements) {
@@ -61,7 +69,10 @@ LayerSite Network::site_of(std::size_t i) {
   add_fusion(i, site);
   if (part.tensor_shard != nullptr && part.tensor_shard->shares[i])
     site.share = &*part.tensor_shard->shares[i];
-  if (part.spatial_shard == nullptr) return site;
+  if (part.spatial_shard == nullptr) {
+    if (part.tensor_shard != nullptr) site.loss_weight *= share_of_targets(*part.tensor_shard, i);
+    return site;
+  }
   site.loss_weight *= part.spatial_shard->share[i];
   if (!part.spatial_shard->rows[i].empty()) site.rows = &part.spatial_shard->rows[i];
   site.separate_border = site.rows != nullptr && part.spatial_shard->separate_border;

@@ -36,6 +36,7 @@ constexpr LayerTable<MakeKernel> kMakers{.convolution = make_convolution,
                                          .softmax_loss = make_softmax_loss,
                                          .element_loss = make_element_loss,
                                          .spatial_convolution = make_spatial_convolution,
+                                         .spatial_locally_connected = make_spatial_locally_connected,
                                          .spatial_pool = make_spatial_pool,
                                          .synchronized_batch_norm = make_synchronized_batch_norm,
                                          .vocab_parallel_loss = make_vocab_parallel_loss};

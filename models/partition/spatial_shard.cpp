@@ -248,20 +248,22 @@ bool skips_rows(const Layer& layer, const LayerShardRows& rows) {
 }
 
 std::string layer_problem(const Model& model, const SpatialPartition& partition, std::size_t index,
-                          int device) {
+                          int device, LocalFilters held) {
   const Layer& layer = model.layers[index];
   const LayerShardRows rows = shard_rows(layer, partition, grid_place(partition.parts, device));
   if (layer.kind == LayerKind::reshape && is_partitioned_map(layer.output, partition))
     return fmt::format("layer {} reshapes a partitioned map into another map", layer.name);
   const std::string name = fmt::format("layer {} ({}) ", layer.name, to_string(layer.kind));
-  if (layer.kind == LayerKind::locally_connected) return name + "has filters of its own at every position";
+  const bool local = layer.kind == LayerKind::locally_connected;
+  if (local && held == LocalFilters::all) return name + "has filters of its own at every position";
   if (!reads_neighbours(layer, partition))
     return skips_rows(layer, rows) ? name + "skips rows at the partition boundary" : "";
   if (layer.kind != LayerKind::convolution && layer.kind != LayerKind::average_pool &&
-      layer.kind != LayerKind::max_pool)
+      layer.kind != LayerKind::max_pool && !local)
     return name + "reads rows of a neighbour device";
   for (const ShardRows& one : rows) {
-    if (one.reading.size() <= 0 || (layer.kind == LayerKind::convolution && one.pad_in.before < 0))
+    if (one.reading.size() <= 0 || (layer.kind == LayerKind::convolution && one.pad_in.before < 0) ||
+        (local && !within(one.in, one.read)))
       return name + "skips rows at the partition boundary";
   }
   for (const bool errors : {false, true}) {
@@ -302,14 +304,19 @@ std::string redistribution_problem(const Model& model, const SpatialPartition& p
 
 }  // namespace
 
-std::string kernel_problem(const Model& model, const SpatialPartition& partition, std::int64_t batch) {
+std::string layer_kernel_problem(const Model& model, const SpatialPartition& partition, LocalFilters held) {
   for (std::size_t i = 0; i < model.layers.size() && partition.splits(i); ++i) {
     for (int device = 0; device < device_count(partition.parts); ++device) {
-      const std::string problem = layer_problem(model, partition, i, device);
+      const std::string problem = layer_problem(model, partition, i, device, held);
       if (!problem.empty()) return problem;
     }
   }
-  return redistribution_problem(model, partition, batch);
+  return "";
+}
+
+std::string kernel_problem(const Model& model, const SpatialPartition& partition, std::int64_t batch) {
+  const std::string problem = layer_kernel_problem(model, partition, LocalFilters::all);
+  return problem.empty() ? redistribution_problem(model, partition, batch) : problem;
 }
 
 }  // namespace stepcast

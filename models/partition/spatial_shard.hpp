@@ -82,8 +82,14 @@ SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition
 std::vector<Rows> halo_box(const Model& model, const SpatialPartition& partition, std::size_t layer,
                            bool errors, int target, std::size_t dimension, bool from_before);
 
-/// The reason why the kernels of this project cannot compute such a partition, although it can be forecast.
-/// Empty if they can. @param batch  samples of a replica at once
+/// What a device has of filters that every position has of its own.
+enum class LocalFilters { all, own_positions };
+
+/// The reason why the kernels of this project cannot compute the layers on parts of samples, although they
+/// can be forecast. Empty if they can.
+std::string layer_kernel_problem(const Model& model, const SpatialPartition& partition, LocalFilters held);
+
+/// The same for the whole network. @param batch  samples of a replica at once
 std::string kernel_problem(const Model& model, const SpatialPartition& partition, std::int64_t batch);
 
 }  // namespace stepcast

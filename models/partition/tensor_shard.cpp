@@ -130,14 +130,17 @@ std::string filter_layer_problem(const Model& model, const SharedPart& part, std
   const Layer& whole = model.layers[index];
   const Layer& own = part.model.layers[index];
   const std::string name = fmt::format("layer {} ({}) ", whole.name, to_string(whole.kind));
-  if (is_loss(whole.kind))
-    return whole.kind == LayerKind::softmax_cross_entropy ? "" : name + "has targets that devices share";
+  if (whole.kind == LayerKind::softmax_cross_entropy) return "";
+  // Targets of a device are adjacent only where its channels are.
+  if (is_loss(whole.kind) && unflattened(model, whole.inputs.front()).size() == 2)
+    return name + "has targets that devices share";
   if (whole.kind == LayerKind::locally_connected || whole.weight_of >= 0)
     return "there is no kernel for a part of " + name.substr(0, name.size() - 1);
   if (whole.kind == LayerKind::dropout) return fmt::format("a part of {}would drop other elements", name);
   if (whole.kind == LayerKind::reshape && whole.output.size() > 1)
     return name + "reshapes a map that devices share";
-  if (elements(own.output) * ways != elements(whole.output))
+  const bool loss = is_loss(whole.kind);
+  if (elements(loss ? own.input : own.output) * ways != elements(loss ? whole.input : whole.output))
     return name + fmt::format("has parts of unequal size on {} devices", ways);
   for (std::size_t k = 0; k < own.inputs.size(); ++k) {
     const int from = own.inputs[k];

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/network/model.hpp"
-#include "models/partition/spatial_partition.hpp"
+#include "models/partition/spatial_shard.hpp"
 
 namespace stepcast {
 
@@ -40,13 +40,15 @@ struct GatheredInput {
   bool is_partial_sum = true;
 };
 
-/// The part that one device has of a network under tensor or filter parallelism.
+/// The part that one device has of a network under tensor, filter or model parallelism.
 struct SharedPart {
   Model whole, model;
   std::vector<std::optional<LayerShare>> shares;  ///< for each layer
   std::vector<std::vector<ArrayPart>> arrays;     ///< for each parameter array of each layer
   /// For each layer, its first input if that is gathered from all devices; empty: no layer gathers.
   std::vector<std::optional<GatheredInput>> gathered = {};
+  /// Its part of every sample in the first layers (machine_shard); none: whole samples.
+  std::optional<SpatialShard> spatial = {};
 };
 
 /// The gathered input of a layer; null if it has none or there is no part.
@@ -61,6 +63,14 @@ SharedPart tensor_shard(const Model& model, int ways, int place);
 
 /// The part of device `place` of `ways` devices that share filters (shard_filters).
 SharedPart filter_shard(const Model& model, int ways, int place);
+
+/// The part of machine `place` of `machines` that share a network (models/partition/layer_partition.hpp,
+/// `partition`): its positions of maps and the filters there, and its units of dense layers.
+/// @param separate_border  SpatialPartition::separate_border
+SharedPart machine_shard(const Model& model, int machines, bool separate_border, int place);
+
+/// The reason why kernels cannot compute the parts of machine_shard. Empty if they can.
+std::string machine_part_problem(const Model& model, int machines);
 
 /// The reason why kernels cannot compute the parts of filter_shard, such as parts of unequal size. Empty if
 /// they can.

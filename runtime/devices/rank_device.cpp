@@ -9,8 +9,10 @@
 namespace stepcast {
 namespace {
 
-/// True for a layer whose error signals are summed over ranks while its weight gradients are computed.
-bool sums_errors(const Network& network, std::size_t layer) {
+/// True for a layer whose weight gradients are computed while ranks exchange what its backward-data pass
+/// found.
+bool exchanges_after_data(Network& network, std::size_t layer) {
+  if (network.kernel(layer).returns_halo()) return true;
   const SharedPart* part = network.shared_part();
   if (part == nullptr) return false;
   if (part->shares[layer]) return part->shares[layer]->form == LayerShare::Form::columns;
@@ -39,18 +41,23 @@ void run_layers(Network& network, Work pass, LayerRange layers) {
 void run_segments(Network& network, Work pass, LayerRange segments, const Network::Observer& after) {
   const auto run = [&](std::size_t layer, Pass one) {
     if (!network.has(layer, one)) return;
-    network.run(layer, one);
+    one == Pass::backward_weights ? network.run(layer, one) : network.kernel(layer).run_interior(one);
     if (after) after(layer, one);
   };
+  const auto run_border = [&](std::size_t layer, Pass one) {
+    if (network.has(layer, one)) network.kernel(layer).run_border(one);
+  };
   for (int segment = segments.first; pass == Work::forward && segment < segments.last; ++segment) {
-    if (segment % kSegmentsPerLayer == 0)
-      run(static_cast<std::size_t>(segment / kSegmentsPerLayer), Pass::forward);
+    const auto layer = static_cast<std::size_t>(segment / kSegmentsPerLayer);
+    if (segment % kSegmentsPerLayer == 0) run(layer, Pass::forward);
+    if (segment % kSegmentsPerLayer == 1) run_border(layer, Pass::forward);
   }
   for (int segment = segments.last; pass == Work::backward && segment-- > segments.first;) {
     const auto layer = static_cast<std::size_t>(segment / kSegmentsPerLayer);
-    const int last = sums_errors(network, layer) ? 0 : 1;
-    if (segment % kSegmentsPerLayer == 1) run(layer, Pass::backward_data);
-    if (segment % kSegmentsPerLayer == last) run(layer, Pass::backward_weights);
+    const int place = segment % kSegmentsPerLayer;
+    if (place == 1) run(layer, Pass::backward_data);
+    if (place == (exchanges_after_data(network, layer) ? 0 : 1)) run(layer, Pass::backward_weights);
+    if (place == 0) run_border(layer, Pass::backward_data);
   }
 }
 

@@ -167,6 +167,11 @@ struct DeviceLearning {
   std::function<void(Work, LayerRange)> run_pass;
   /// Replicas: counts a step of the network's optimizer in place of `Network::begin_update`; may be empty.
   std::function<void()> begin_update;
+  /// Replicas: the device that runs the forward and backward passes and has what ranks exchange in them, if
+  /// the network is one rank's part of a larger one; else null.
+  std::shared_ptr<RankDevice> passes = {};
+  /// Replicas: number, among the elements that ranks exchange with servers, of the network's first parameter.
+  std::int64_t first_element = 0;
   /// Replicas: the stored parameters on which arithmetic on whole arrays works; none: all.
   std::optional<Slice> part;
   /// Pipeline stages and spatial shards: called before each step; may be empty.

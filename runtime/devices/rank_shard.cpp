@@ -1,8 +1,14 @@
 #include "runtime/devices/rank_shard.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "models/network/model.hpp"
 #include "runtime/devices/gathered_maps.hpp"
+#include "runtime/devices/halo_exchanges.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "runtime/devices/spatial_device.hpp"
+#include "runtime/memory/parameters.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
@@ -24,6 +30,7 @@ class TensorParallelDevice : public RankDevice {
       if (const auto& input = part_.gathered[i]; input && input->is_first)
         gathered_[i] = std::make_unique<GatheredMaps>(network_, *input, shard.place, shard.samples);
     }
+    if (part_.spatial) halos_.emplace(network_, part_.whole, shard.spatial, shard.place);
   }
 
   void begin() override {
@@ -34,9 +41,8 @@ class TensorParallelDevice : public RankDevice {
   }
 
   void compute(Work pass, LayerRange segments) override {
-    if (pass == Work::forward && segments.first == 0 && !mini_batch_begun_ && learning_.next_batch)
-      learning_.next_batch();
-    if (pass != Work::update && segments.first == 0) mini_batch_begun_ = pass == Work::forward;
+    if (pass == Work::forward && segments.first == 0) begin_mini_batch();
+    if (pass == Work::backward && segments.first == 0) mini_batch_begun_ = false;
     const auto after = [this](std::size_t layer, Pass one) {
       const auto found = gathered_.find(layer);
       if (one == Pass::backward_data && found != gathered_.end() && !part_.gathered[layer]->is_partial_sum)
@@ -47,6 +53,10 @@ class TensorParallelDevice : public RankDevice {
 
   CollectiveBinding bind_collective(const Collective& collective) override {
     const Array array = collective.buffer.array;
+    if (collective.kind == Collective::Kind::exchange && array == Array::activations)
+      begin_mini_batch();  // the first layer may exchange rows of the input before it computes
+    if (collective.kind == Collective::Kind::exchange)
+      return halos_.value().bind(collective, [this](const auto& work) { time_work(work); });
     if (array != Array::activations && array != Array::errors) return RankDevice::bind_collective(collective);
     if (collective.kind == Collective::Kind::all_gather ||
         collective.kind == Collective::Kind::reduce_scatter)
@@ -70,6 +80,11 @@ class TensorParallelDevice : public RankDevice {
     return work;
   }
 
+  void begin_mini_batch() {
+    if (!mini_batch_begun_ && learning_.next_batch) learning_.next_batch();
+    mini_batch_begun_ = true;
+  }
+
   void update() {
     network_.set_rate(learning_.rate.at(++steps_, learning_.summed), 1.0 / learning_.summed);
     run_layers(network_, Work::update, {0, static_cast<int>(part_.shares.size())});
@@ -80,25 +95,37 @@ class TensorParallelDevice : public RankDevice {
   DeviceLearning learning_;
   ParameterLayout map_;
   std::map<std::size_t, std::unique_ptr<GatheredMaps>> gathered_;  ///< by the first layer that reads them
+  std::optional<HaloExchanges> halos_;                             ///< if ranks share the positions of maps
   std::int64_t steps_ = 0;                                         ///< steps of the optimizer
-  bool mini_batch_begun_ = false;  ///< between the forward and the backward pass of the first layer
+  bool mini_batch_begun_ =
+      false;  ///< from the first exchange or forward pass to the backward pass of the first layer
 };
 
 }  // namespace
 
 bool has_parts_of_layers(const ModelPartition& partition) {
-  return partition.form == ModelPartition::Form::blocks || partition.form == ModelPartition::Form::filters;
+  using Form = ModelPartition::Form;
+  return partition.form == Form::blocks || partition.form == Form::filters ||
+         partition.form == Form::slices || partition.form == Form::machines;
 }
 
 SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int place) {
-  return partition.form == ModelPartition::Form::filters ? filter_shard(model, partition.ways, place)
-                                                         : tensor_shard(model, partition.ways, place);
+  switch (partition.form) {
+    case ModelPartition::Form::filters:
+      return filter_shard(model, partition.ways, place);
+    case ModelPartition::Form::slices:
+    case ModelPartition::Form::machines:
+      return machine_shard(model, partition.ways, partition.spatial.separate_border, place);
+    default:
+      return tensor_shard(model, partition.ways, place);
+  }
 }
 
 NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartition& partition,
                                        NetworkOptions options) {
   options.batch = partition.micro_batch;
   options.part.tensor_shard = &part;
+  if (part.spatial) options.part.spatial_shard = &*part.spatial;
   options.part.accumulate = partition.micro_batches > 1;
   return options;
 }
@@ -107,7 +134,7 @@ TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& mod
                                               const ModelPartition& partition, int place,
                                               const NetworkOptions& options) {
   TensorParallelNetwork shard{std::make_unique<SharedPart>(tensor_shard(model, partition, place)), nullptr,
-                              place, partition.micro_batch};
+                              place, partition.micro_batch, partition.spatial};
   shard.network = std::make_unique<Network>(backend, shard.part->model,
                                             tensor_parallel_options(*shard.part, partition, options));
   return shard;
@@ -118,10 +145,34 @@ std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& 
   return std::make_unique<TensorParallelDevice>(shard, std::move(learning));
 }
 
+int machine_of(const Plan& plan, RankId rank) {
+  const int machines = plan.partition.ways;
+  if (trains(plan, rank)) return rank.value % machines;
+  const auto all = static_cast<int>(plan.endpoints.size());
+  const auto servers = static_cast<int>(std::ranges::count(plan.roles, false, &Role::training));
+  return (rank.value - (all - servers)) / (servers / machines);
+}
+
+std::unique_ptr<RankDevice> machine_device(const TensorParallelNetwork& part, const Plan& plan, RankId rank,
+                                           DeviceLearning learning) {
+  const std::int64_t own = trainable_parameters(part.part->model);
+  learning.summed = plan.summed_gradients;
+  learning.first_element = machine_of(plan, rank) * own;
+  learning.owned = {
+      {0, ParameterLayout(*part.network).stored_elements()}};  // passes count segments, not layers
+  if (trains(plan, rank)) {
+    DeviceLearning passes;
+    passes.next_batch = std::exchange(learning.next_batch, {});
+    learning.passes = tensor_parallel_device(part, std::move(passes));
+  }
+  return replica_device(*part.network, std::move(learning));
+}
+
 RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId rank) {
   RankShard shard;
   if (has_parts_of_layers(partition)) {
     shard.place = rank.value % partition.ways;
+    shard.partition = partition.spatial;
     shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, partition, shard.place));
     shard.options = tensor_parallel_options(*shard.tensor, partition, {});
   } else {
@@ -139,7 +190,7 @@ ShardDevices::ShardDevices(Backend& backend, RankId rank, CapturedShards capture
       spatial_[trace] = {std::move(one.shard.spatial), std::move(one.network)};
     else
       tensor_[trace] = {std::move(one.shard.tensor), std::move(one.network), one.shard.place,
-                        one.shard.options.batch};
+                        one.shard.options.batch, one.shard.partition};
   }
 }
 
@@ -148,6 +199,7 @@ std::unique_ptr<RankDevice> ShardDevices::device(const Experiment& experiment,
   if (!role_of(experiment.plan, rank_).exists()) return nullptr;
   const ModelPartition::Form form = experiment.plan.partition.form;
   if (form == ModelPartition::Form::positions) return make_spatial_device(experiment, trace);
+  if (form == ModelPartition::Form::machines) return make_machine_device(experiment, trace);
   return has_parts_of_layers(experiment.plan.partition) ? make_tensor_parallel_device(experiment, trace)
                                                         : nullptr;
 }
@@ -163,6 +215,17 @@ std::unique_ptr<RankDevice> ShardDevices::make_spatial_device(const Experiment& 
     shard = spatial_network(backend_, experiment.model, partition, place, options);
   }
   return spatial_device(shard, experiment.model, partition, place);
+}
+
+std::unique_ptr<RankDevice> ShardDevices::make_machine_device(const Experiment& experiment,
+                                                              const std::filesystem::path& trace) {
+  const Plan& plan = experiment.plan;
+  const int place = machine_of(plan, rank_);
+  TensorParallelNetwork& part = (trains(plan, rank_) ? tensor_ : servers_)[trace];
+  if (part.network == nullptr)
+    part = tensor_parallel_network(backend_, experiment.model, plan.partition, place,
+                                   {.data_seed = static_cast<std::uint64_t>(1 + rank_.value)});
+  return machine_device(part, plan, rank_);
 }
 
 std::unique_ptr<RankDevice> ShardDevices::make_tensor_parallel_device(const Experiment& experiment,

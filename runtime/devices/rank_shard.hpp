@@ -17,11 +17,12 @@ namespace stepcast {
 struct TensorParallelNetwork {
   std::shared_ptr<SharedPart> part;
   std::shared_ptr<Network> network;
-  int place = 0;             ///< of the rank in its group
-  std::int64_t samples = 1;  ///< of a micro-batch
+  int place = 0;                  ///< of the rank in its group
+  std::int64_t samples = 1;       ///< of a micro-batch
+  SpatialPartition spatial = {};  ///< of the samples, if ranks share the positions of the first layers
 };
 
-/// True if ranks have parts of every layer (tensor and filter parallelism).
+/// True if ranks have parts of every layer (tensor, filter and model parallelism).
 bool has_parts_of_layers(const ModelPartition& partition);
 
 /// The shard of the layers that the rank at `place` of a group has.
@@ -39,13 +40,24 @@ TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& mod
 std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& shard,
                                                    DeviceLearning learning = {});
 
+/// The machine of a replica whose part of the parameters a rank has: a worker, or the server of that part
+/// (ModelPartition::Form::machines).
+int machine_of(const Plan& plan, RankId rank);
+
+/// Device of such a rank. A worker computes its part of every layer. Both have the parameters of that part,
+/// and number them as the plan does: first all those of machine 0.
+/// @param part  of this machine; it outlives the device
+std::unique_ptr<RankDevice> machine_device(const TensorParallelNetwork& part, const Plan& plan, RankId rank,
+                                           DeviceLearning learning = {});
+
 /// One rank's shard of a network that is partitioned over a group by samples (spatial) or by layers (tensor),
 /// and the options of its network. At most one of `spatial` and `tensor` is set.
 struct RankShard {
   std::shared_ptr<SpatialShard> spatial;  ///< null: whole samples
   std::shared_ptr<SharedPart> tensor;     ///< null: whole layers
   NetworkOptions options = {};
-  int place = 0;  ///< of the rank among those that share its layers
+  int place = 0;                    ///< of the rank among those that share its layers
+  SpatialPartition partition = {};  ///< with `tensor`: of the samples, if ranks share positions
 
   /// True if the rank has the whole network.
   bool is_whole() const { return spatial == nullptr && tensor == nullptr; }
@@ -79,13 +91,15 @@ class ShardDevices {
  private:
   std::unique_ptr<RankDevice> make_spatial_device(const Experiment& experiment,
                                                   const std::filesystem::path& trace);
+  std::unique_ptr<RankDevice> make_machine_device(const Experiment& experiment,
+                                                  const std::filesystem::path& trace);
   std::unique_ptr<RankDevice> make_tensor_parallel_device(const Experiment& experiment,
                                                           const std::filesystem::path& trace);
 
   Backend& backend_;
   RankId rank_;
   std::map<std::filesystem::path, SpatialNetwork> spatial_;
-  std::map<std::filesystem::path, TensorParallelNetwork> tensor_;
+  std::map<std::filesystem::path, TensorParallelNetwork> tensor_, servers_;
 };
 
 }  // namespace stepcast

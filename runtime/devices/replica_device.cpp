@@ -20,6 +20,7 @@ class ReplicaDevice : public RankDevice, private Arrays {
 
   void begin() override {
     network_.reset();
+    if (learning_.passes) learning_.passes->begin();
     if (learning_.compresses && padding_.empty()) find_padding();
     if (learning_.start) learning_.start(network_);
     const std::lock_guard lock(arrays_mutex_);
@@ -33,6 +34,8 @@ class ReplicaDevice : public RankDevice, private Arrays {
 
   void compute(Work pass, LayerRange layers) override {
     if (layers.empty()) return;
+    if (learning_.passes && pass != Work::update)
+      return time_work([&] { learning_.passes->compute(pass, layers); });
     if (pass == Work::forward && layers.first == 0 && !mini_batch_begun_ && learning_.next_batch)
       learning_.next_batch();
     if (pass != Work::update && layers.first == 0) mini_batch_begun_ = pass == Work::forward;
@@ -85,6 +88,8 @@ class ReplicaDevice : public RankDevice, private Arrays {
 
   CollectiveBinding bind_collective(const Collective& collective) override {
     const Buffer& buffer = collective.buffer;
+    const bool within_pass = buffer.array == Array::activations || buffer.array == Array::errors;
+    if (learning_.passes && within_pass) return learning_.passes->bind_collective(collective);
     if (buffer.codec.kind == Compression::none) return RankDevice::bind_collective(collective);
     CompressedGradient& gradient = compressed(buffer.codec, buffer.elements);
     const auto sum_share = [&gradient](std::size_t phase) {
@@ -106,7 +111,9 @@ class ReplicaDevice : public RankDevice, private Arrays {
     values.resize(network_.all_parameters().elements);
     return values;
   }
-  Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
+  Slice stored(const Slice& of_model) const override {
+    return map_.stored({of_model.begin - learning_.first_element, of_model.end - learning_.first_element});
+  }
 
  private:
   std::span<const float> parameters_now() {

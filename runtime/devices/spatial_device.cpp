@@ -40,53 +40,6 @@ Shape unflattened_shape(const Model& model, int source, const SpatialPartition& 
   return source < 0 ? model.input : model.layers[static_cast<std::size_t>(source)].output;
 }
 
-namespace {
-
-/// The dimension along which two devices are neighbours: their indices differ by the product of the later
-/// dimensions' parts.
-std::size_t dimension_between(const Parts& parts, int a, int b) {
-  int stride = 1;
-  for (std::size_t i = parts.size(); i-- > 0;) {
-    if (parts[i] > 1 && std::abs(a - b) == stride) return i;
-    stride *= parts[i];
-  }
-  return 0;
-}
-
-}  // namespace
-
-std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const SpatialPartition& partition,
-                                                const Collective& exchange, int place) {
-  const auto elements = static_cast<std::int64_t>(exchange.buffer.size.value / sizeof(float));
-  const bool errors = exchange.buffer.array == Array::errors;
-  std::vector<std::vector<HaloBox>> phases;
-  for (const Phase& phase : exchange.schedule->phases) {
-    phases.emplace_back();
-    for (const Edge& edge : *phase.edges) {
-      if (edge.source != place && edge.target != place) continue;
-      const std::size_t dimension = dimension_between(partition.parts, edge.source, edge.target);
-      phases.back().push_back({edge.source == place,
-                               halo_box(model, partition, static_cast<std::size_t>(exchange.layer), errors,
-                                        edge.target, dimension, edge.source < edge.target),
-                               slice_of(*exchange.schedule, phase, edge, 0, elements).begin});
-    }
-  }
-  return phases;
-}
-
-void pack_halo(Network& network, std::size_t layer, Pass pass, const std::vector<HaloBox>& phase,
-               float* buffer) {
-  network.backend().begin_thread();
-  for (const HaloBox& one : phase)
-    if (one.sends) network.kernel(layer).pack_halo(pass, one.box, buffer + one.begin);
-}
-
-void unpack_halo(Network& network, std::size_t layer, Pass pass, const std::vector<HaloBox>& phase,
-                 const float* buffer) {
-  for (const HaloBox& one : phase)
-    if (!one.sends) network.kernel(layer).unpack_halo(pass, one.box, buffer + one.begin);
-}
-
 bool reshards_to_batch(const ModelPartition& partition, const Model& model) {
   const std::size_t from = partition.spatial.whole_from;
   return device_count(partition.spatial.parts) > 1 && from > 0 && from < model.layers.size();
@@ -165,37 +118,7 @@ void SpatialToBatchResharding::unpack_errors(float* memory) {
   backend_.copy_in(blocks_.get(), *network_.boundary_output_gradient(static_cast<std::size_t>(source_)));
 }
 
-StagingBuffer StagingBuffers::of(std::size_t elements) {
-  DeviceMemory* const device = backend_.device_memory();
-  if (elements > elements_) {
-    backend_.finish();  // kernels may still read the old memory
-    on_backend_ = backend_.allocate(elements);
-    on_host_ = device == nullptr ? on_backend_ : device->host_memory(elements);
-    elements_ = elements;
-  }
-  return {on_backend_.get(), {on_host_.get(), elements}, device};
-}
-
 namespace {
-
-/// Runs segments (layer_segments.hpp) of a shard whose layers compute interior and border one after the
-/// other.
-void run_separate_segments(Network& network, Work pass, LayerRange segments) {
-  const bool forward = pass == Work::forward;
-  for (int i = 0; i < segments.last - segments.first; ++i) {
-    const int segment = forward ? segments.first + i : segments.last - 1 - i;
-    const auto layer = static_cast<std::size_t>(segment / kSegmentsPerLayer);
-    const auto interior = [&](Pass one) {
-      if (network.has(layer, one)) network.kernel(layer).run_interior(one);
-    };
-    const int place = segment % kSegmentsPerLayer;
-    if (forward && place == 0) interior(Pass::forward);
-    if (forward && place == 1) network.kernel(layer).run_border(Pass::forward);
-    if (!forward && place == 1) interior(Pass::backward_data);
-    if (!forward && place == 1) interior(Pass::backward_weights);
-    if (!forward && place == 0) network.kernel(layer).run_border(Pass::backward_data);
-  }
-}
 
 class SpatialDevice : public RankDevice {
  public:
@@ -205,10 +128,9 @@ class SpatialDevice : public RankDevice {
         network_(*shard.network),
         model_(model),
         partition_(partition.spatial),
-        place_(place),
         learning_(std::move(learning)),
         map_(network_),
-        staging_(network_.backend()) {
+        halos_(network_, model, partition.spatial, place) {
     if (reshards_to_batch(partition, model))
       resharding_ = std::make_unique<SpatialToBatchResharding>(network_, model, partition, place);
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -233,7 +155,7 @@ class SpatialDevice : public RankDevice {
   void compute(Work pass, LayerRange segments) override {
     pass_ = pass;
     if (partition_.separate_border && pass != Work::update)
-      return time_work([&] { run_separate_segments(network_, pass, segments); });
+      return time_work([&] { run_segments(network_, pass, segments); });
     // A layer's forward pass runs in its first segment, its backward pass in its second (layer_segments.hpp).
     const int which = pass == Work::forward ? 0 : 1;
     const int first = (segments.first - which + kSegmentsPerLayer - 1) / kSegmentsPerLayer;
@@ -243,7 +165,8 @@ class SpatialDevice : public RankDevice {
   }
 
   CollectiveBinding bind_collective(const Collective& collective) override {
-    if (collective.kind == Collective::Kind::exchange) return bind_halo(collective);
+    if (collective.kind == Collective::Kind::exchange)
+      return halos_.bind(collective, [this](const auto& work) { time_work(work); });
     if (collective.kind == Collective::Kind::all_to_all) return bind_resharding(collective);
     if (collective.buffer.array == Array::statistics) return bind_statistics(collective);
     return RankDevice::bind_collective(collective);
@@ -254,42 +177,10 @@ class SpatialDevice : public RankDevice {
   Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
 
  private:
-  /// One buffer is enough, because programs wait for each exchange before the next.
-  StagingBuffer staging(const Collective& collective) {
-    return staging_.of(static_cast<std::size_t>(collective.buffer.size.value / sizeof(float)));
-  }
-
-  static CollectiveBinding bind_staging(const StagingBuffer& memory) {
-    CollectiveBinding work{.memory = memory.on_host};
-    if (memory.device != nullptr) work.on_device = memory.on_backend;
-    work.staging_device = memory.device;
-    return work;
-  }
-
-  CollectiveBinding bind_halo(const Collective& collective) {
-    const bool errors = collective.buffer.array == Array::errors;
-    const Pass pass = errors ? Pass::backward_data : Pass::forward;
-    const auto layer = static_cast<std::size_t>(collective.layer);
-    LayerKernel& kernel = network_.kernel(layer);
-    if (!kernel.has_halo(pass)) throw std::logic_error("the plan exchanges a halo of a layer that has none");
-    const StagingBuffer memory = staging(collective);
-    time_work([&] { kernel.prepare_halo(pass); });
-    auto& messages = messages_[&collective];
-    if (messages.empty()) messages = halo_messages(model_, partition_, collective, place_);
-    CollectiveBinding work = bind_staging(memory);
-    work.before_phase = [this, &messages, layer, pass, buffer = memory.on_backend](std::size_t phase) {
-      pack_halo(network_, layer, pass, messages[phase], buffer);
-    };
-    work.after_phase = [this, &messages, layer, pass, buffer = memory.on_backend](std::size_t phase) {
-      unpack_halo(network_, layer, pass, messages[phase], buffer);
-    };
-    return work;
-  }
-
   CollectiveBinding bind_resharding(const Collective& collective) {
-    const StagingBuffer memory = staging(collective);
-    CollectiveBinding work = bind_staging(memory);
-    resharding_->add_hooks(work, pass_ == Work::forward, memory.on_backend);
+    float* memory = nullptr;
+    CollectiveBinding work = halos_.bind_staging(collective, memory);
+    resharding_->add_hooks(work, pass_ == Work::forward, memory);
     return work;
   }
 
@@ -301,12 +192,10 @@ class SpatialDevice : public RankDevice {
   Network& network_;
   const Model& model_;
   SpatialPartition partition_;
-  int place_;
   DeviceLearning learning_;
   ParameterLayout map_;
   Work pass_ = Work::forward;  ///< the pass that was computed last
-  StagingBuffers staging_;
-  std::map<const Collective*, std::vector<std::vector<HaloBox>>> messages_;
+  HaloExchanges halos_;
   std::unique_ptr<SpatialToBatchResharding> resharding_;
 };
 

@@ -9,6 +9,7 @@
 #include "models/network/model.hpp"
 #include "models/partition/spatial_partition.hpp"
 #include "models/partition/spatial_shard.hpp"
+#include "runtime/devices/halo_exchanges.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "strategies/plan/plan.hpp"
@@ -26,26 +27,6 @@ std::vector<SampleRun> runs_of_shard(const Shape& map, const SpatialPartition& p
 /// Shape of the map that the output of layer `source` (-1: the input) had before any flattening, which keeps
 /// the order of the elements.
 Shape unflattened_shape(const Model& model, int source, const SpatialPartition& partition);
-
-/// Box of a map that one message of a halo exchange holds, and its position in the exchange's buffer.
-struct HaloBox {
-  bool sends = false;  ///< false: receives
-  std::vector<Rows> box;
-  std::int64_t begin = 0;  ///< [floats]
-};
-
-/// The messages that the device at `place` of a group sends and receives in each phase of a halo exchange of
-/// the plan.
-std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const SpatialPartition& partition,
-                                                const Collective& exchange, int place);
-
-/// Copies what the messages of a phase send to the buffer of the exchange, which is memory of the backend.
-/// Any thread may call it.
-void pack_halo(Network& network, std::size_t layer, Pass pass, const std::vector<HaloBox>& phase,
-               float* buffer);
-/// Copies what the messages of a phase have received from the buffer to the kernel's margins.
-void unpack_halo(Network& network, std::size_t layer, Pass pass, const std::vector<HaloBox>& phase,
-                 const float* buffer);
 
 /// True if some layer of the network changes from parts of all samples to whole samples.
 bool reshards_to_batch(const ModelPartition& partition, const Model& model);
@@ -83,29 +64,6 @@ class SpatialToBatchResharding {
   std::size_t sample_elements_ = 0;  ///< elements of one rank's samples
   std::size_t block_elements_ = 0;   ///< elements of one part of them
   std::shared_ptr<float> blocks_, samples_buffer_, scratch_;
-};
-
-/// Buffer of one exchange between ranks: the backend's kernels pack and unpack it, and the host sends and
-/// receives it.
-struct StagingBuffer {
-  float* on_backend = nullptr;  ///< where kernels pack and unpack
-  /// The host's memory for sending and receiving; equal to `on_backend` if the host can access that.
-  std::span<float> on_host = {};
-  DeviceMemory* device = nullptr;  ///< the backend's memory if the host cannot access it; else null
-};
-
-/// One staging buffer for exchanges of which each ends before the next begins.
-class StagingBuffers {
- public:
-  explicit StagingBuffers(Backend& backend) : backend_(backend) {}
-
-  /// A buffer of at least `elements` floats. It replaces the buffer that was returned before.
-  StagingBuffer of(std::size_t elements);
-
- private:
-  Backend& backend_;
-  std::size_t elements_ = 0;
-  std::shared_ptr<float> on_backend_, on_host_;
 };
 
 /// One rank's shard of a network whose samples are partitioned over a group (spatial parallelism).

@@ -199,6 +199,12 @@ std::string unsupported_learning(const Experiment& experiment) {
   return unfit_inputs(experiment);
 }
 
+std::string unsupported_real_learning(const Experiment& experiment) {
+  if (experiment.plan.partition.form == ModelPartition::Form::machines)
+    return "strategy.machines_per_replica is only timed in real runs, so no network can learn with it";
+  return unsupported_learning(experiment);
+}
+
 Overrides learning_overrides(const Experiment& timed, std::int64_t seed) {
   Overrides of_training;
   of_training.steps = static_cast<int>(learning_steps(timed));

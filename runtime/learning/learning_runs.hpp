@@ -83,9 +83,11 @@ class Learner {
 /// The training and test data of an experiment with `learning`.
 std::shared_ptr<const TrainAndTest> learning_data(const Experiment& experiment);
 
-/// Why an experiment with `learning` cannot learn in a real run; empty if it can.
+/// Why an experiment with `learning` cannot learn; empty if it can.
 /// @throws InputError for unusable data or checkpoints
 std::string unsupported_learning(const Experiment& experiment);
+/// The same for ranks that are processes.
+std::string unsupported_real_learning(const Experiment& experiment);
 
 /// The objects that all learning runs of a rank share.
 struct LearningWorld {

@@ -94,46 +94,6 @@ class ReplicaShard : public LearningShard {
   std::optional<Adversaries> adversaries_;  ///< if the network is a generator and a discriminator
 };
 
-class TensorParallelShard : public LearningShard {
- public:
-  explicit TensorParallelShard(const LearningPlace& place)
-      : place_(place),
-        partition_(place.experiment.plan.partition),
-        own_(tensor_parallel_network(place.backend, place.experiment.model, partition_,
-                                     place.rank.value % partition_.ways,
-                                     network_options(place, place.rank.value / partition_.ways))),
-        writer_(place.backend) {}
-
-  Batches::Split split() const override {
-    return {group_of(place_.experiment, place_.rank, partition_.ways),
-            place_.experiment.plan.workers / partition_.ways, place_.batch};
-  }
-
-  std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
-    learning.next_batch = [this, &batches] {
-      writer_.write(batches.next(), place_.task.loss_layer, *own_.network);
-    };
-    return tensor_parallel_device(own_, std::move(learning));
-  }
-
-  std::vector<Network*> networks() override { return {own_.network.get()}; }
-  void load_parameters(const Parameters& whole) override {
-    write_parameters(*own_.network, shard_of_parameters(whole, place_.experiment.model, partition_,
-                                                        place_.rank.value % partition_.ways));
-  }
-  bool holds_evaluated_parameters() const override { return place_.rank.value < partition_.ways; }
-  Parameters gather_parameters(Transport* transport) override {
-    return gather_tensor_parallel_parameters(*transport, place_.experiment.model, partition_,
-                                             read_parameters(*own_.network));
-  }
-
- private:
-  LearningPlace place_;
-  const ModelPartition& partition_;
-  TensorParallelNetwork own_;
-  BatchWriter writer_;
-};
-
 /// The values that one rank takes of the samples of its group: a part of each sample, or some whole samples.
 class SampleShare {
  public:
@@ -166,6 +126,66 @@ class SampleShare {
  private:
   std::int64_t each_, first_ = 0, last_ = 0;
   std::vector<SampleRun> runs_;
+};
+
+class TensorParallelShard : public LearningShard {
+ public:
+  explicit TensorParallelShard(const LearningPlace& place)
+      : place_(place),
+        partition_(place.experiment.plan.partition),
+        own_(tensor_parallel_network(place.backend, place.experiment.model, partition_,
+                                     place.rank.value % partition_.ways,
+                                     network_options(place, place.rank.value / partition_.ways))),
+        writer_(place.backend) {
+    if (own_.part->spatial)
+      inputs_.emplace(partition_.spatial, true, place.experiment.model.input, place.batch, own_.place);
+  }
+
+  Batches::Split split() const override {
+    return {group_of(place_.experiment, place_.rank, partition_.ways),
+            place_.experiment.plan.workers / partition_.ways, place_.batch};
+  }
+
+  std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
+    learning.next_batch = [this, &batches] {
+      const Batches::Batch& all = batches.next();
+      writer_.write({inputs_ ? inputs_->of(all.inputs) : all.inputs, own_targets(all.targets)},
+                    place_.task.loss_layer, *own_.network);
+    };
+    return tensor_parallel_device(own_, std::move(learning));
+  }
+
+  std::vector<Network*> networks() override { return {own_.network.get()}; }
+  void load_parameters(const Parameters& whole) override {
+    write_parameters(*own_.network, shard_of_parameters(whole, place_.experiment.model, partition_,
+                                                        place_.rank.value % partition_.ways));
+  }
+  bool holds_evaluated_parameters() const override { return place_.rank.value < partition_.ways; }
+  Parameters gather_parameters(Transport* transport) override {
+    return gather_tensor_parallel_parameters(*transport, place_.experiment.model, partition_,
+                                             read_parameters(*own_.network));
+  }
+
+ private:
+  /// The targets of the rank's units, if it has no others.
+  std::vector<float> own_targets(const std::vector<float>& all) const {
+    const std::size_t each = own_.network->kernel(place_.task.loss_layer).targets()->elements();
+    const auto samples = static_cast<std::size_t>(place_.batch), of_sample = all.size() / samples;
+    const std::size_t own = each / samples,
+                      first = own < of_sample ? own * static_cast<std::size_t>(own_.place) : 0;
+    std::vector<float> targets;
+    for (std::size_t i = 0; i < samples; ++i) {
+      const auto from = all.begin() + static_cast<std::ptrdiff_t>(i * of_sample + first);
+      targets.insert(targets.end(), from, from + static_cast<std::ptrdiff_t>(own));
+    }
+    return targets;
+  }
+
+  LearningPlace place_;
+  const ModelPartition& partition_;
+  TensorParallelNetwork own_;
+  std::optional<SampleShare> inputs_;  ///< if ranks share the positions of maps
+  BatchWriter writer_;
 };
 
 class SpatialLearningShard : public LearningShard {

@@ -31,8 +31,10 @@ std::string partition_name(const ModelPartition& partition) {
   using Form = ModelPartition::Form;
   if (partition.form == Form::blocks) return fmt::format("tensor-{}", partition.ways);
   if (partition.form == Form::filters) return fmt::format("filter_parallel-{}", partition.ways);
-  if (partition.form != Form::positions) return "";
   const SpatialPartition& spatial = partition.spatial;
+  if (partition.form == Form::slices || partition.form == Form::machines)
+    return fmt::format("model_parallel-{}{}", partition.ways, spatial.separate_border ? "-overlap" : "");
+  if (partition.form != Form::positions) return "";
   return fmt::format("spatial-{}-whole-{}-statistics-{}{}", fmt::join(spatial.parts, "-"), spatial.whole_from,
                      partition.statistics_over, spatial.separate_border ? "-overlap" : "");
 }

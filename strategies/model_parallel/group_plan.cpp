@@ -199,12 +199,19 @@ void add_exchanges(LayerRange layers, GroupPlan& groups) {
 std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, CommunicatorId communicator,
                              const GradientSizes& sizes, GroupPlan& groups) {
   std::vector<LayerGradients> gradients = gradient_arrays(groups.sharded.part);
-  bool all = true;  // all gradients of the layers are summed, so a bucket is a slice of them
+  // Where no other gradients lie between those that are summed, a bucket is a slice of all.
+  bool adjacent = true, begun = false, ended = false;
+  std::int64_t before = 0;
   for (int i = 0; i < static_cast<int>(gradients.size()); ++i) {
     const auto layer = static_cast<std::size_t>(i);
     const bool here = i >= layers.first && i < layers.last;
     const bool asked = groups.sharded.summed_in_group[layer] == summed_in_group;
-    all = all && (!here || asked || gradients[layer].empty());
+    if (here && !gradients[layer].empty()) {
+      adjacent = adjacent && !(asked && ended);
+      ended = ended || (!asked && begun);
+      begun = begun || asked;
+      for (const std::int64_t elements : gradients[layer]) before += begun ? 0 : elements;
+    }
     if (!here || !asked) gradients[layer].clear();
   }
   std::vector<Bucket> buckets;
@@ -213,7 +220,8 @@ std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, Communicat
     bucket.layers = {std::max(bucket.layers.first, layers.first), std::min(bucket.layers.last, layers.last)};
     bucket.sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, bucket.gradient);
     if (bucket.sum.exists()) {
-      const Slice elements = all ? bucket.elements : Slice{};
+      const Slice elements =
+          adjacent ? Slice{before + bucket.elements.begin, before + bucket.elements.end} : Slice{};
       groups.plan.collectives.back().buffer = {Array::gradients, elements, bucket.gradient};
     }
     buckets.push_back(bucket);

@@ -144,6 +144,8 @@ struct HaloExchange {
 /// devices; those of one direction all have the size of the largest.
 /// @param received  messages to each device of the grid, from device_halos
 HaloExchange halo_exchange(const Parts& parts, const std::vector<std::vector<HaloMessage>>& received);
+/// The exchange that sends every message of another back, in the opposite order: gradients of halos.
+HaloExchange returned(const HaloExchange& halo);
 
 /// Time of a device to pack the halos that it sends into one buffer, or to unpack those that it received.
 /// Each byte is read and written once.
@@ -168,5 +170,9 @@ ModelPartition filter_partition(const YamlValue& value, const Model& model, std:
 
 /// The division of the network among ranks under `kind: tensor` and a replica of `batch` samples.
 ModelPartition tensor_partition(const YamlValue& value, const Model& model, std::int64_t batch);
+
+/// The division of the network among `machines` ranks (`model_parallel`) and a replica of `batch` samples.
+ModelPartition machine_partition(const Model& model, int machines, const GroupOptions& options,
+                                 std::int64_t batch);
 
 }  // namespace stepcast

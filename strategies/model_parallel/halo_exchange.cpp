@@ -78,6 +78,18 @@ HaloExchange halo_exchange(const Parts& parts, const std::vector<std::vector<Hal
           static_cast<double>(unit) * static_cast<double>(place), busiest};
 }
 
+HaloExchange returned(const HaloExchange& halo) {
+  if (halo.schedule == nullptr) return {};
+  Schedule schedule{halo.schedule->ranks, halo.schedule->parts, {}};
+  for (auto phase = halo.schedule->phases.rbegin(); phase != halo.schedule->phases.rend(); ++phase) {
+    std::vector<Edge> edges = *phase->edges;
+    for (Edge& edge : edges) std::swap(edge.source, edge.target);
+    schedule.phases.push_back(*phase);
+    schedule.phases.back().edges = std::make_shared<const std::vector<Edge>>(std::move(edges));
+  }
+  return {std::make_shared<const Schedule>(std::move(schedule)), halo.elements, halo.busiest};
+}
+
 Seconds packing_seconds(const Device& device, Bytes halo) {
   if (halo.value <= 0) return {};
   return 2 * halo / (kStreamingShare * device.memory_bandwidth);
@@ -101,9 +113,7 @@ class Schedules {
   std::map<std::vector<int>, std::shared_ptr<const Schedule>> known_;
 };
 
-Call add_halo(const Parts& parts, const std::vector<std::vector<HaloMessage>>& messages, Schedules& schedules,
-              const Device& device, GroupPlan& groups) {
-  const HaloExchange halo = halo_exchange(parts, messages);
+Call add_halo(const HaloExchange& halo, Schedules& schedules, const Device& device, GroupPlan& groups) {
   if (halo.schedule == nullptr) return {};
   const Bytes size = static_cast<double>(groups.micro_batch) * halo.elements * groups.element;
   const CollectiveId collective = add_collective(groups.plan, Collective::Kind::exchange, groups.group, size);
@@ -127,19 +137,29 @@ void add_halos(const Setting& setting, const SpatialPartition& partition, GroupP
   std::vector<std::vector<LayerHalo>> devices;
   for (int device = 0; device < device_count(partition.parts); ++device)
     devices.push_back(device_halos(model, partition, device));
+  const std::vector<bool> backward = backward_data_needed(model);
   Schedules schedules;
   for (std::size_t i = 0; i < model.layers.size() && partition.splits(i); ++i) {
     LayerCalls& calls = groups.calls[i];
-    const auto add = [&](std::vector<HaloMessage> LayerHalo::*pass, Array array) {
-      const Call call =
-          add_halo(partition.parts, received(devices, i, pass), schedules, setting.device, groups);
+    const auto halo = [&](std::vector<HaloMessage> LayerHalo::*pass) {
+      return halo_exchange(partition.parts, received(devices, i, pass));
+    };
+    const auto add = [&](const HaloExchange& exchange, Array array) {
+      const Call call = add_halo(exchange, schedules, setting.device, groups);
       if (!call.collective.exists()) return call;
       groups.plan.collectives.back().buffer.array = array;
       groups.plan.collectives.back().layer = static_cast<int>(i);
       return call;
     };
-    calls.forward_halo = add(&LayerHalo::forward, Array::activations);
-    calls.backward_halo = add(&LayerHalo::backward, Array::errors);
+    calls.forward_halo = add(halo(&LayerHalo::forward), Array::activations);
+    if (groups.sharded.summed_in_group[i]) {
+      calls.backward_halo = add(halo(&LayerHalo::backward), Array::errors);
+    } else if (backward[i]) {
+      // A neighbour's outputs have filters that this device does not have (locally connected). So each device
+      // computes what its outputs contribute to the gradients of halos, and sends that back.
+      const Call back = add(returned(halo(&LayerHalo::forward)), Array::errors);
+      if (back.collective.exists()) calls.after_backward.push_back(back);
+    }
     const BorderShare border = border_share(model.layers[i], partition.parts);
     if (calls.forward_halo.collective.exists()) calls.forward_border = border.forward;
     if (calls.backward_halo.collective.exists()) calls.backward_border = border.backward;

@@ -157,6 +157,17 @@ ModelPartition tensor_partition(const YamlValue& value, const Model& model, std:
   return partition;
 }
 
+ModelPartition machine_partition(const Model& model, int machines, const GroupOptions& options,
+                                 std::int64_t batch) {
+  ModelPartition partition = partition_by_ways(ModelPartition::Form::slices, machines, batch, options);
+  partition.spatial = stepcast::partition(model, machines).spatial;
+  partition.spatial.separate_border = options.halo_overlap && partition.spatial.whole_from > 0;
+  partition.simulated_only = statistics_problem(model, 1, machines);
+  if (partition.simulated_only.empty()) partition.simulated_only = kernel_limit(model, options);
+  if (partition.simulated_only.empty()) partition.simulated_only = machine_part_problem(model, machines);
+  return partition;
+}
+
 namespace {
 
 Plan read_tensor(const YamlValue& value, const Setting& setting) {
@@ -194,8 +205,13 @@ Plan read_model_parallel(const YamlValue& value, const Setting& setting) {
   allow_one_network(groups, setting.model, statistics_problem(setting.model, 1, machines), groups.partition);
   const Model part = groups.sharded.part;
   const int summed = setting.workers() / machines * groups.options.micro_batches;
+  const GroupOptions options = groups.options;
   Plan plan = finish(setting, std::move(groups), part);
   plan.summed_gradients = summed;
+  const ModelPartition slices =
+      machine_partition(setting.model, machines, options, plan.partition.micro_batch);
+  if (slices.simulated_only.empty()) plan.partition = slices;
+  plan.partition.simulated_only = slices.simulated_only;
   return plan;
 }
 

@@ -7,6 +7,7 @@
 #include "core/fields.hpp"
 #include "models/layer_times/trace.hpp"
 #include "strategies/compression/gradient_compression.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
 
 namespace stepcast {
 namespace {
@@ -84,7 +85,8 @@ const Fields<ServerOptions>& server_fields() {
 }  // namespace
 
 const Keys& server_keys() {
-  static const Keys keys = joined_keys({training_keys(), communication_keys(), server_fields().keys()});
+  static const Keys keys =
+      joined_keys({training_keys(), communication_keys(), server_fields().keys(), {part_trace_key()}});
   return keys;
 }
 
@@ -96,7 +98,8 @@ void note_ineffective_server_options(const YamlMap& map, const ServerOptions& op
   if (options.machines_per_replica == 1) {
     note_ineffective(map, {"compute_slowdown"}, "where no collective overlaps with compute",
                      plan.ineffective_keys);
-    note_ineffective(map, {"exchange_overhead"}, "with machines_per_replica: 1", plan.ineffective_keys);
+    note_ineffective(map, {"exchange_overhead", "part_trace"}, "with machines_per_replica: 1",
+                     plan.ineffective_keys);
   }
   if (options.apply_time && !sums)
     note_ineffective(map, {"apply_arrays"}, "with apply_time", plan.ineffective_keys);
@@ -116,6 +119,7 @@ ServerOptions read_server_options(const YamlMap& map, double apply_arrays) {
   options.sub_masters_at = map.maybe("sub_masters");
   options.group_at = map.maybe("group_size");
   options.machines_at = map.maybe("machines_per_replica");
+  options.part_trace = map.maybe("part_trace");
   return options;
 }
 

@@ -37,6 +37,8 @@ struct ServerOptions {
   CommunicationOptions communication;  ///< inside groups
   /// The keys as written, for error messages.
   std::optional<YamlValue> shards_at, sub_masters_at, group_at, machines_at, place_at;
+  std::optional<YamlValue>
+      part_trace;  ///< name of a trace that was captured at the shapes of a machine's part
 };
 
 const Keys& server_keys();  ///< with training_keys() and communication_keys()

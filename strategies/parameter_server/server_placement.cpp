@@ -25,6 +25,7 @@ GroupPlan exchanging_groups(const Setting& setting, const ServerOptions& options
   set_samples(setting, setting.workers() / machines, groups);
   PartitionedModel partitioned = partition(setting.model, machines);
   groups.sharded = std::move(partitioned.sharded);
+  groups.captured_trace = options.part_trace;
   add_exchanges(layers, groups);
   add_halos(setting, partitioned.spatial, groups);
   return groups;
@@ -42,6 +43,7 @@ MachineReplicas machine_replicas(const Setting& setting, const ServerOptions& op
                     setting.model.layers.size());
   const bool overlap = groups.options.halo_overlap;
 
+  const std::int64_t held_parameters = trainable_parameters(groups.sharded.part);
   MachineReplicas replicas;
   replicas.passes = std::make_shared<const PassSegments>(make_passes(groups.calls, layers, sums, overlap));
   const Trace times = part_times(setting, groups);
@@ -53,10 +55,11 @@ MachineReplicas machine_replicas(const Setting& setting, const ServerOptions& op
   replicas.part.source = source_of_part(groups, times);
   replicas.plan = std::move(groups.plan);
   replicas.plan.communicators.resize(1);  // no message of machines of different replicas
-  replicas.plan.partition = groups.partition;
-  replicas.plan.partition.form = ModelPartition::Form::machines;
-  replicas.plan.partition.ways = machines;
-  replicas.plan.partition.micro_batch = groups.micro_batch;
+  ModelPartition& division = replicas.plan.partition;
+  division = machine_partition(setting.model, machines, groups.options, groups.micro_batch);
+  division.form = ModelPartition::Form::machines;
+  if (division.simulated_only.empty() && held_parameters * machines != trainable_parameters(setting.model))
+    division.simulated_only = "machines whose parts of the parameters are not equal";
   return replicas;
 }
 

@@ -132,11 +132,12 @@ struct ModelPartition {
     positions,  ///< ranks of a group of communicator 0 have parts of every sample: `spatial`
     blocks,     ///< ranks of a group of communicator 0 have parts of every layer: tensor_shard of `ways`
     filters,    ///< the same: filter_shard of `ways`
-    machines,   ///< `ways` consecutive ranks share a replica, each with a slice of the parameters: only ranks
-                ///< of one process can compute it, as one network
-    group,      ///< `ways` consecutive ranks train a network together and sum its gradients with other
-                ///< groups: only ranks of one process can compute it, as one network
-    other,      ///< any other kind, which kernels cannot compute
+    slices,     ///< the same: machine_shard of `ways`
+    machines,   ///< `ways` consecutive ranks share a replica as in `slices`, and exchange their parameters
+               ///< with servers; ranks of one process compute it as one network
+    group,  ///< `ways` consecutive ranks train a network together and sum its gradients with other
+            ///< groups: only ranks of one process can compute it, as one network
+    other,  ///< any other kind, which kernels cannot compute
   };
 
   Form form = Form::none;

@@ -71,6 +71,64 @@ layers:
   - {name: loss, kind: softmax_cross_entropy}
 )";
 
+const std::string kLocal = R"(
+name: local
+source: test
+input: [2, 8, 8]
+layers:
+  - {name: filter1, kind: locally_connected, filters: 3, kernel: 3, pad: 1}
+  - {name: relu1, kind: relu}
+  - {name: pool1, kind: average_pool, kernel: 3, stride: 1, pad: same}
+  - {name: filter2, kind: locally_connected, filters: 4, kernel: [3, 5], pad: same, bias: false}
+  - {name: tanh2, kind: tanh}
+  - {name: filter3, kind: locally_connected, filters: 2, kernel: 3, stride: 2, pad: 1}
+  - {name: pool3, kind: max_pool, kernel: 2}
+  - {name: flatten, kind: reshape, shape: [8]}
+  - {name: fc1, kind: dense, units: 12}
+  - {name: tanh, kind: tanh}
+  - {name: fc2, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
+const std::string kElements = R"(
+name: elements
+source: test
+input: [6]
+layers:
+  - {name: fc1, kind: dense, units: 12}
+  - {name: tanh, kind: tanh}
+  - {name: fc2, kind: dense, units: 8}
+  - {name: loss, kind: sigmoid_cross_entropy}
+)";
+
+const std::string kUnits = R"(
+name: units
+source: test
+input: [2, 8, 8]
+layers:
+  - {name: filter1, kind: locally_connected, filters: 3, kernel: 3, pad: 1}
+  - {name: pool1, kind: average_pool, kernel: 2}
+  - {name: flatten, kind: reshape, shape: [48]}
+  - {name: output, kind: dense, units: 8}
+  - {name: loss, kind: sigmoid_cross_entropy}
+)";
+
+const std::string kConvolved = R"(
+name: convolved
+source: test
+input: [2, 8, 8]
+layers:
+  - {name: conv1, kind: convolution, filters: 8, kernel: 3, pad: 1}
+  - {name: relu1, kind: relu}
+  - {name: conv2, kind: convolution, filters: 8, kernel: 5, pad: 2, bias: false}
+  - {name: pool2, kind: max_pool, kernel: 2}
+  - {name: flatten, kind: reshape, shape: [128]}
+  - {name: fc1, kind: dense, units: 16}
+  - {name: tanh, kind: tanh}
+  - {name: fc2, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
 namespace {
 
 constexpr int kSteps = 4;
@@ -79,8 +137,9 @@ Optimizer optimizer() {
   return {.learning_rate = 0.05, .momentum = 0.9};
 }
 
-/// Fills the network with samples from `first` on.
-void fill(Network& network, const Model& model, std::int64_t first) {
+/// Fills the network with samples from `first` on. @param positions  its part of each; null: whole samples
+void fill(Network& network, const Model& model, std::int64_t first,
+          const std::vector<SampleRun>* positions = nullptr, std::int64_t first_target = 0) {
   const auto write = [first](Tensor& tensor, const auto& value) {
     const auto row = static_cast<std::int64_t>(tensor.elements()) / tensor.shape().front();
     std::vector<float> values;
@@ -88,10 +147,17 @@ void fill(Network& network, const Model& model, std::int64_t first) {
       values.push_back(value(first + i / row, i % row));
     tensor.write(values);
   };
-  const std::int64_t classes = model.layers.back().input.back();
-  write(network.input(), input_value);
-  write(*network.kernel(model.layers.size() - 1).targets(), [classes](std::int64_t sample, std::int64_t row) {
-    return static_cast<float>((7 * sample + 3 * row) % classes);
+  const bool elements_of_loss = model.layers.back().kind != LayerKind::softmax_cross_entropy;
+  const std::int64_t classes = elements_of_loss ? 2 : model.layers.back().input.back();
+  std::vector<std::int64_t> own;
+  for (std::size_t i = 0; positions != nullptr && i < positions->size(); ++i) {
+    for (std::int64_t k = 0; k < (*positions)[i].length; ++k) own.push_back((*positions)[i].in_whole + k);
+  }
+  write(network.input(), [&own](std::int64_t sample, std::int64_t row) {
+    return input_value(sample, own.empty() ? row : own[static_cast<std::size_t>(row)]);
+  });
+  write(*network.kernel(model.layers.size() - 1).targets(), [=](std::int64_t sample, std::int64_t row) {
+    return static_cast<float>((7 * sample + 3 * (first_target + row)) % classes);
   });
 }
 
@@ -114,23 +180,35 @@ Trained trained_alone(const Model& model, std::int64_t batch) {
 std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCase& c,
                                     const SharedPlace& place) {
   const ModelPartition& partition = planned.plan.partition;
-  std::vector<Trained> results(static_cast<std::size_t>(c.ranks));
+  std::vector<Trained> results(planned.plan.endpoints.size());
   const auto train = [&](int rank, std::mutex& building, const auto& run) {
     const auto backend = place.make();
     std::unique_lock lock(building);
-    const TensorParallelNetwork shared = tensor_parallel_network(*backend, planned.model, partition,
-                                                                 rank % c.ways, {.optimizer = optimizer()});
+    const bool servers = partition.form == ModelPartition::Form::machines;
+    const int place = servers ? machine_of(planned.plan, RankId(rank)) : rank % c.ways;
+    const TensorParallelNetwork shared =
+        tensor_parallel_network(*backend, planned.model, partition, place, {.optimizer = optimizer()});
     lock.unlock();
     DeviceLearning learning;
     learning.rate.base = optimizer().learning_rate;
     learning.summed = planned.plan.summed_gradients;
     std::int64_t pass = 0;
+    std::vector<SampleRun> positions;
+    if (shared.part->spatial)
+      positions = runs_of_shard(planned.model.input, partition.spatial, rank % c.ways);
+    const Layer& loss = shared.network->model().layers.back();
+    const bool has_part = loss.input != planned.model.layers.back().input;
+    const std::int64_t first_target =
+        has_part && loss.kind == LayerKind::sigmoid_cross_entropy ? place * loss.input.back() : 0;
     learning.next_batch = [&] {
       fill(*shared.network, planned.model,
-           rank / c.ways * c.batch + pass++ % partition.micro_batches * partition.micro_batch);
+           rank / c.ways * c.batch + pass++ % partition.micro_batches * partition.micro_batch, &positions,
+           first_target);
     };
-    const auto device = tensor_parallel_device(shared, learning);
-    CHECK(run(*device).step_ends.size() == kSteps);
+    const auto device = servers ? machine_device(shared, planned.plan, RankId(rank), learning)
+                                : tensor_parallel_device(shared, learning);
+    const RealRun done = run(*device);
+    CHECK(done.step_ends.size() == (rank < c.ranks ? kSteps : 0));
     results[static_cast<std::size_t>(rank)] = {read_parameters(*shared.network), shared.network->loss()};
   };
   run_parts(planned, train, nullptr, place.by_backend);
@@ -151,7 +229,7 @@ void check_trains_as_whole(const std::string& text, const SharedCase& c, const S
   REQUIRE(planned.plan.partition.simulated_only == "");
   const Trained alone = trained_alone(planned.model, c.batch * (c.ranks / c.ways));
   const std::vector<Trained> all = trained_shared(planned, c, place);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(c.ranks); ++rank) {
     const SharedPart part =
         tensor_shard(planned.model, planned.plan.partition, static_cast<int>(rank) % c.ways);
     std::size_t next = 0;

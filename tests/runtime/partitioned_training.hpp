@@ -32,6 +32,14 @@ extern const std::string kUnshared;
 extern const std::string kFilters;
 /// Dense layers of tokens, which are flattened.
 extern const std::string kTokens;
+/// Locally connected layers with halos, pools and dense layers.
+extern const std::string kLocal;
+/// Dense layers and a loss with a target for each unit.
+extern const std::string kElements;
+/// A locally connected layer, a pool, and a loss with a target for each unit.
+extern const std::string kUnits;
+/// Convolutions, a pool and dense layers.
+extern const std::string kConvolved;
 
 /// Trains some steps on ranks that are threads. Checks that every rank's shard of the parameters equals that
 /// of one rank with the whole network on oneDNN, and so does the loss if its classes are partitioned and

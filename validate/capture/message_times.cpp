@@ -275,7 +275,8 @@ std::vector<CapturedExchanges::DimensionExchange> CapturedExchanges::exchanges_o
   collective.buffer.array = errors ? Array::errors : Array::activations;
   collective.buffer.size = Bytes{sizeof(float) * static_cast<double>(elements)};
   collective.schedule = halo.schedule;
-  const auto boxes = halo_messages(model_, partition_.spatial, collective, place_);
+  const auto boxes = halo_messages(model_, partition_.spatial, collective,
+                                   errors ? HaloRows::errors : HaloRows::input, place_);
   std::vector<DimensionExchange> all;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     const Phase& phase = halo.schedule->phases[i];

@@ -154,13 +154,15 @@ bool have_same_shapes(Transport& transport, const CaptureJob& one) {
   return std::ranges::all_of(all, [&](const auto& other) { return other == own; });
 }
 
-/// The arithmetic of all strategies that train the whole network of a capture.
+/// The arithmetic of all strategies that train the whole network of a capture, or exchange its parts with
+/// servers.
 std::vector<TimedArithmetic> arithmetic_of(const CaptureShared& shared, const NetworkVariant& variant,
                                            const Slice& whole) {
   const Validation& validation = shared.validation;
   std::map<std::string, TimedArithmetic> by_name;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    if (validation.variants[i] != variant || !validation.partitions[i].empty()) continue;
+    const bool servers = validation.plan(i).partition.form == ModelPartition::Form::machines;
+    if (validation.variants[i] != variant || !(validation.partitions[i].empty() || servers)) continue;
     for (TimedArithmetic& one : arithmetic_of(validation.strategy(i), whole, shared.run.transport))
       by_name.try_emplace(one.name, one);
   }

@@ -83,6 +83,8 @@ class OnednnLayer : public ListedPasses {
 // Functions that make the kernels; the table in backend.cpp maps kinds of layers to them.
 std::unique_ptr<LayerKernel> make_convolution(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_locally_connected(std::shared_ptr<Library> library, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_spatial_locally_connected(std::shared_ptr<Library> library,
+                                                            const LayerSite& site);
 std::unique_ptr<LayerKernel> make_spatial_convolution(std::shared_ptr<Library> library,
                                                       const LayerSite& site);
 std::unique_ptr<LayerKernel> make_spatial_pool(std::shared_ptr<Library> library, const LayerSite& site);

@@ -80,6 +80,21 @@ void unpack(const std::vector<Rows>& box, const MapView& extended, const float* 
   }
 }
 
+void add(const std::vector<Rows>& box, const MapView& own, const MapView& extended, const float* message) {
+  for (std::int64_t sample = 0; sample < own.samples; ++sample) {
+    for_each_position(box, [&](const Position& at) {
+      const MapView& map = holds(own, at) ? own : extended;
+      if (holds(map, at)) {
+        const float* from = message;
+        for_each_block(map, at_position(map, sample, at), [&](float* to, std::int64_t count) {
+          for (std::int64_t i = 0; i < count; ++i) to[i] += *from++;
+        });
+      }
+      message += own.channels;
+    });
+  }
+}
+
 }  // namespace stepcast
 
 namespace stepcast::onednn {

@@ -26,6 +26,9 @@ void pack(const std::vector<Rows>& box, const MapView& own, const MapView& exten
 /// Copies a message into a box of rows; positions that `extended` does not hold are left out.
 void unpack(const std::vector<Rows>& box, const MapView& extended, const float* message);
 
+/// Adds a message to a box of rows of `own`; positions that it does not hold are added to `extended`.
+void add(const std::vector<Rows>& box, const MapView& own, const MapView& extended, const float* message);
+
 }  // namespace stepcast
 
 namespace stepcast::onednn {

@@ -147,7 +147,8 @@ TEST_CASE("experiments that cannot learn in a simulation are refused with the re
   const Experiment shared =
       experiment_of({"workers=4", "strategy={kind: parameter_server, machines_per_replica: 2, shards: 2}"});
   CHECK(unsupported_simulated_learning(shared).empty());
-  CHECK(unsupported_in_real_run(shared.plan, 8, false) == "simulated only: layers shared in this way");
+  CHECK(unsupported_in_real_run(shared.plan, 8, false) ==
+        "simulated only: a part of layer dropout2 (dropout) would drop other elements");
   const Experiment halos = experiment_of({"workers=2", "strategy={kind: spatial, split: 2}"});
   CHECK(unsupported_in_real_run(halos.plan, 2, false).empty());
   for (const char* strategy : {"{kind: model_parallel, machines: 2}",

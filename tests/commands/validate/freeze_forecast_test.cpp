@@ -274,6 +274,24 @@ TEST_CASE("workers without a common pace are forecast as the mean over when they
   CHECK(most > 1.001 * least);  // when they start matters here
 }
 
+TEST_CASE("networks over machines, replicas of these and searches are run for real", "[commands]") {
+  for (const char* strategy :
+       {"{kind: model_parallel, machines: 2}",
+        "{kind: parameter_server, server: colocated, machines_per_replica: 2, shards: 2}",
+        "{kind: search, folds: 2, ranks: 2}"}) {
+    CAPTURE(strategy);
+    TemporaryFolder folder;
+    ValidationOptions options;
+    options.scenario = (folder.path() / "scenario.yaml").string();
+    write_atomically(options.scenario,
+                     std::string("name: run\nmodel: tiny-local\ntrace: derived\nplatform: this-machine\n"
+                                 "batch_per_worker: 8\nworkers: 2\nstrategy: ") +
+                         strategy + "\nsimulation: {steps: 3}\n");
+    const Validation validation = read_validation(options, 4, placeholder_platform({.ranks = 4}));
+    CHECK_NOTHROW(check_points(validation, options, {.ranks = 4}, {}));
+  }
+}
+
 TEST_CASE("a point that cannot be run for real is refused before anything is measured", "[commands]") {
   const auto refuse = [](const std::string& strategy, const std::string& why) {
     TemporaryFolder folder;

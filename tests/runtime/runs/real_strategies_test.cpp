@@ -136,4 +136,23 @@ TEST_CASE("replicas of two workers each average as replicas of one with twice th
   check_equal(results[0], global, 2e-6);
 }
 
+TEST_CASE("a search trains all folds of its points, and ranks of a training sum their gradients",
+          "[validate][training]") {
+  const std::string search = "{kind: search, folds: 3, training_steps: 2, ";
+  const auto one = trained(plan_of(search + "proposal_base: 1 ms}", 1, 1, 2), kMomentum);
+  CHECK(one[0] == trained_alone(kBatch, 12, kMomentum));
+
+  const auto pair = trained(plan_of(search + "ranks: 2, all_reduce: ring}", 2, 1, 2), kMomentum);
+  const Floats both = trained_alone(2 * kBatch, 12, kMomentum);
+  for (const std::size_t rank : {0u, 1u}) check_equal(pair[rank], both, 2e-6);
+
+  // The first slot has folds 0 and 2 of each point, the second has fold 1.
+  const auto slots = trained(plan_of(search + "folds_at_once: 2}", 2, 1, 2), kMomentum);
+  for (const int rank : {0, 1}) {
+    HandWorker hand(rank, 2, kMomentum);
+    for (int step = 0; step < (rank == 0 ? 8 : 4); ++step) hand.step();
+    CHECK(slots[static_cast<std::size_t>(rank)] == hand.parameters());
+  }
+}
+
 }  // namespace stepcast::real_strategies_test

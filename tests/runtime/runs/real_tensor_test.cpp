@@ -34,7 +34,7 @@ TEST_CASE("tensor-parallel layers in device memory train like the whole ones",
 
 TEST_CASE("a network whose filters ranks share trains like the whole one, to rounding",
           "[validate][training]") {
-  const std::string text = GENERATE(test::kFilters, test::kTokens);
+  const std::string text = GENERATE(test::kFilters, test::kTokens, test::kElements);
   auto c =
       GENERATE(SharedCase{"ways: 1", 1, 1, 4}, SharedCase{"ways: 2", 2, 2, 4}, SharedCase{"ways: 4", 4, 4, 2},
                SharedCase{"ways: 2, halo_overlap: false, overlap: false", 2, 2, 2});
@@ -49,6 +49,28 @@ TEST_CASE("replicas, micro-batches and recomputation with shared filters train l
                     SharedCase{"ways: 2, recompute: true", 2, 2, 2});  // batch norm would count twice
   c.kind = "filter_parallel";
   test::check_trains_as_whole(test::kTokens, c);
+}
+
+TEST_CASE("a network over machines trains like the whole one, to rounding", "[validate][training]") {
+  const std::string text = GENERATE(test::kLocal, test::kUnits, test::kConvolved, test::kTokens);
+  auto c = GENERATE(SharedCase{"machines: 1", 1, 1, 4}, SharedCase{"machines: 2", 2, 2, 4},
+                    SharedCase{"machines: 4", 4, 4, 2},
+                    SharedCase{"machines: 2, halo_overlap: false, overlap: false", 2, 2, 2},
+                    SharedCase{"machines: 2, bucket: tensor, all_reduce: ring", 4, 2, 2},
+                    SharedCase{"machines: 2, accumulation: 2", 2, 2, 4},
+                    SharedCase{"machines: 4, recompute: true", 4, 4, 2});
+  c.kind = "model_parallel";
+  test::check_trains_as_whole(text, c);
+}
+
+TEST_CASE("a replica over machines that exchanges with servers trains like the whole network on one machine",
+          "[validate][training]") {
+  const std::string text = GENERATE(test::kLocal, test::kTokens);
+  auto c = GENERATE(SharedCase{"machines_per_replica: 2, shards: 2", 2, 2, 4},
+                    SharedCase{"machines_per_replica: 4, shards: 4", 4, 4, 2});
+  c.options += ", server: colocated";
+  c.kind = "parameter_server";
+  test::check_trains_as_whole(text, c);
 }
 
 TEST_CASE("shared filters in device memory train like the whole ones", "[validate][training][device]") {
@@ -131,12 +153,40 @@ TEST_CASE("networks whose shared filters kernels cannot compute are refused with
         "layer conv (convolution) has parts of unequal size on 2 devices");
   CHECK(why(conv + "  - {name: drop, kind: dropout, rate: 0.1}\n" + end) ==
         "a part of layer drop (dropout) would drop other elements");
-  CHECK(why(conv + "  - {name: loss, kind: mean_squared_error}\n") ==
+  CHECK(why(conv + "  - {name: loss, kind: mean_squared_error}\n") == "");
+  const PlannedParts tokens(
+      2,
+      "{name: n, source: test, input: [5, 3], layers: [{name: fc, kind: dense, units: 4}, "
+      "{name: loss, kind: mean_squared_error}]}",
+      "{kind: filter_parallel, ways: 2}", 4, 1);
+  CHECK(tokens.plan.partition.simulated_only ==
         "layer loss (mean_squared_error) has targets that devices share");
   CHECK(why(conv + "  - {name: pairs, kind: reshape, shape: [8, 2]}\n"
                    "  - {name: fc, kind: dense, units: 4}\n"
                    "  - {name: loss, kind: softmax_cross_entropy}\n") ==
         "layer pairs (reshape) reshapes a map that devices share");
+}
+
+TEST_CASE("networks over machines whose parts kernels cannot compute are refused with the reason",
+          "[validate]") {
+  const auto why = [](const std::string& layers, int inputs, int units = 4) {
+    const std::string text = fmt::format(
+        "name: n\nsource: test\ninput: [2, 6, 6]\nlayers:\n{}"
+        "  - {{name: flat, kind: reshape, shape: [{}]}}\n"
+        "  - {{name: fc, kind: dense, units: {}}}\n"
+        "  - {{name: loss, kind: softmax_cross_entropy}}\n",
+        layers, inputs, units);
+    return PlannedParts(2, text, "{kind: model_parallel, machines: 2}", 4, 1).plan.partition.simulated_only;
+  };
+  const std::string local = "  - {name: local, kind: locally_connected, filters: 4, kernel: 3, pad: 1}\n";
+  CHECK(why(local, 144) == "");
+  CHECK(why(local + "  - {name: bn, kind: batch_norm}\n", 144) ==
+        "batch-norm statistics of other samples than those of the group");
+  CHECK(why("  - {name: local, kind: locally_connected, filters: 4, kernel: 4}\n", 36) ==
+        "layer local (locally_connected) has parts of unequal size");
+  CHECK(why(local + "  - {name: pool, kind: average_pool, kernel: 6}\n", 4) ==
+        "layer pool (average_pool) has windows over parts of several devices");
+  CHECK(why(local, 144, 5) == "layer fc (dense) has parts of unequal size on 2 devices");
 }
 
 }  // namespace stepcast::real_tensor_test

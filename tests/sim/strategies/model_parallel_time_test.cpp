@@ -134,6 +134,16 @@ TEST_CASE("a model over two machines is filter parallelism where it is dense and
         exactly(step(2, kMaps, "{kind: spatial, split: 2, halo_overlap: false, " + kAfter + "}", 5)));
 }
 
+TEST_CASE("locally connected layers send the gradients of their halos back", "[sim]") {
+  const std::string local =
+      "{name: local, source: s, input: [4, 64, 16], layers: [{name: a, kind: locally_connected, filters: 8, "
+      "kernel: 3, pad: 1, bias: false}, {name: b, kind: locally_connected, filters: 2, kernel: 3, pad: 1, "
+      "bias: false}, {name: l, kind: mean_squared_error}]}";
+  const double bytes = 5 * (256 + 2 * 512);  // rows of 4 channels of the input, and twice of 8 of b's
+  CHECK(step(2, local, "{kind: model_parallel, machines: 2, halo_overlap: false}", 5) ==
+        exactly(3 * kLayer + 3 * kLatency + bytes / kBandwidth + packing(bytes)));
+}
+
 TEST_CASE("the closed form of a replica over machines is what the simulator finds", "[sim]") {
   for (const std::string& model : {kDense, kMaps}) {
     const PlannedRun planned(2, model, "{kind: model_parallel, machines: 2}");
