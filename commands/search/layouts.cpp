@@ -43,7 +43,7 @@ void add_layouts(Layout layout, std::int64_t samples, std::vector<Layout>& layou
 
 std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples) {
   const int workers = experiment.plan.workers;
-  const int blocks = static_cast<int>(experiment.model.blocks.size());
+  const int blocks = experiment.model.blocks.size();
   std::vector<Layout> layouts;
   for (int tensor = 1; tensor <= experiment.platform.devices_per_node; tensor *= 2) {
     for (int stages = 1; stages <= std::max(blocks, 1); ++stages) {
@@ -79,7 +79,7 @@ std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy
   }
   set("kind", kPlainReplicas);
   set("mesh", std::vector{assignment("pipeline", layout.stages), assignment("tensor", layout.tensor)});
-  set("shard", kShards.at(static_cast<std::size_t>(layout.zero)));
+  set("shard", kShards.at(layout.zero));
   set("accumulation", layout.micro_batches);
   set("recompute", layout.recompute);
   set("split", "blocks");

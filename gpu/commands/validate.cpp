@@ -41,14 +41,14 @@ StepForecast forecast(const PredictCommand& options, const std::vector<Trace>& t
 void predict(const PredictCommand& options) {
   const std::vector<Trace> traces = read_traces(options.traces);
   const StepForecast one = forecast(options, traces);
-  const auto count = static_cast<double>(options.micro_batches);
+  const double count = options.micro_batches;
   // Micro-batches add up their gradients and the optimizer runs once, but each traced step includes an
   // update.
   const Seconds step = count * one.step - (count - 1) * one.update;
   fmt::print("{} on {}, {}, batch {}{}: {:.4g} ms a step, {:.4g} samples/s (from batch {}{})\n",
              options.traces.model, traces[0].device, options.traces.precision, options.batch,
              options.micro_batches > 1 ? fmt::format(" x {}", options.micro_batches) : "", 1e3 * step.value,
-             count * static_cast<double>(options.batch) / step.value, one.below,
+             count * options.batch / step.value, one.below,
              one.above == one.below ? "" : fmt::format(" and {}", one.above));
   for (const std::string& flag : one.flags) fmt::print("note on the trace: {}\n", flag);
 }
@@ -159,7 +159,7 @@ std::string measured_csv(const ValidateCommand& options, const std::vector<Point
     if (p.measured <= 0) continue;
     text += fmt::format("{},{},{},{},{:.6g},{:.6g},{:.5f},{:.6g},{}\n", p.model, options.device.precision,
                         options.device.layout, p.batch, p.forecast.step.value, p.measured, p.error(),
-                        static_cast<double>(p.batch) / p.measured, p.forecast.flags.empty() ? 0 : 1);
+                        p.batch / p.measured, p.forecast.flags.empty() ? 0 : 1);
   }
   return text;
 }
@@ -169,9 +169,7 @@ void take_known(const std::filesystem::path& file, std::vector<Point>& points) {
   if (!std::filesystem::exists(file)) return;
   for (const Row& row : read_csv(read_file(file), file.string()).rows) {
     for (Point& point : points) {
-      if (point.model != row.text("model") ||
-          static_cast<double>(point.batch) != row.number("batch").value_or(0))
-        continue;
+      if (point.model != row.text("model") || point.batch != row.number("batch").value_or(0)) continue;
       point.forecast.step.value = row.number("predicted_step_seconds").value_or(0);
       point.measured = row.number("measured_step_seconds").value_or(0);
     }

@@ -32,7 +32,7 @@ SpatialPartition spatial_partition_of(const Model& model, int machines) {
 /// The layers from `first` on, as a network whose whole input is on every machine.
 Model upper_layers(const Model& model, std::size_t first) {
   Model upper = model;
-  upper.layers.erase(upper.layers.begin(), upper.layers.begin() + static_cast<std::ptrdiff_t>(first));
+  upper.layers.erase(upper.layers.begin(), upper.layers.begin() + first);
   for (Layer& layer : upper.layers) {
     for (int& input : layer.inputs) input = std::max(kNetworkInput, input - static_cast<int>(first));
     layer.weight_of = std::max(-1, layer.weight_of - static_cast<int>(first));
@@ -68,7 +68,7 @@ void join_maps(const Model& model, const SpatialPartition& spatial, std::size_t 
                ShardedModel& sharded) {
   const std::size_t first = spatial.whole_from;
   if (first == 0 || dense >= model.layers.size()) return;
-  const double whole = static_cast<double>(ParameterTensor{"", model.layers[dense].input}.elements());
+  const double whole = ParameterTensor{"", model.layers[dense].input}.elements();
   LayerExchange& exchange = sharded.exchanges[dense];
   if (!is_pool(model.layers[first].kind)) {
     exchange.before_forward.push_back({Exchange::Kind::all_gather, whole});

@@ -59,7 +59,7 @@ void read_order(const YamlMap& map, const char* micro_batches, MeshOptions& opti
     options.synchronizes_checkpoints = waits->boolean() && options.recompute.any();
   const bool interleaved = options.order == PipelineOrder::interleaved;
   if (const auto chunks = map.maybe("chunks")) {
-    options.chunks = static_cast<int>(chunks->integer(2, 1000));
+    options.chunks = chunks->integer(2, 1000);
     if (!interleaved) chunks->refuse("only valid with schedule: interleaved");
   } else if (interleaved) {
     map.at("chunks", "chunks of layers that each stage has, an integer >= 2");
@@ -88,7 +88,7 @@ MeshOptions read_pipeline_options(const YamlMap& map) {
   MeshOptions options;
   options.group = read_mesh_group_options(map);
   options.gradient = options.group.training.element();
-  const auto count = [&](const char* key) { return static_cast<int>(map.at(key).integer(1, kMostDevices)); };
+  const auto count = [&](const char* key) -> int { return map.at(key).integer(1, kMostDevices); };
   map.at("stages", "an integer >= 1");
   options.mesh.pipeline = count("stages");
   if (map.has("tensor")) options.mesh.tensor = count("tensor");
@@ -141,7 +141,7 @@ Mesh read_axes(const YamlMap& map, int workers) {
   mesh.tensor = size("tensor");
   mesh.expert = size("expert");
   mesh.data = size("data");
-  if (!axes.has("data") && mesh.devices() <= workers) mesh.data = static_cast<int>(workers / mesh.replica());
+  if (!axes.has("data") && mesh.devices() <= workers) mesh.data = workers / mesh.replica();
   if (mesh.devices() != workers)
     given->refuse(
         fmt::format("pipeline {} x data {} x context {} x tensor {} are {:.0f} devices, not the {} workers",
@@ -186,8 +186,7 @@ void read_shard_within(const YamlMap& map, const Setting& setting, MeshOptions& 
   const std::string& text = within->node().text;
   if (text == "all") return;
   const int node = copies_in_node(setting, options);
-  options.shard_ways =
-      text == "node" ? std::min(node, copies) : static_cast<int>(within->integer(1, kMostDevices));
+  options.shard_ways = text == "node" ? std::min(node, copies) : within->integer(1, kMostDevices);
   if (copies % options.shard_ways != 0)
     within->refuse(fmt::format("{} devices of data x context cannot form groups of {}; give a divisor",
                                copies, options.shard_ways));
@@ -312,7 +311,7 @@ namespace {
 
 /// Runs of as many blocks each. The first also has the layers before the blocks, the last those after them.
 Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
-  const std::size_t blocks = model.blocks.size(), count = static_cast<std::size_t>(runs);
+  const std::size_t blocks = model.blocks.size(), count = runs;
   if (count > 1 && (blocks == 0 || blocks % count != 0))
     split.refuse(
         fmt::format("{} blocks cannot be divided equally among {} stages; give split: time or "
@@ -320,7 +319,7 @@ Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
                     blocks, runs));
   Stages starts{0};
   for (std::size_t run = 1; run < count; ++run) starts.push_back(model.blocks[run * (blocks / count)].first);
-  starts.push_back(static_cast<int>(model.layers.size()));
+  starts.push_back(model.layers.size());
   return starts;
 }
 
@@ -352,11 +351,10 @@ Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const S
                                     [&](const Layer& layer) { return layer.name == name.text(); });
     if (found == layers.end() || found == layers.begin() + starts.back())
       name.expected("the first layer of a stage, after that of the stage before");
-    starts.push_back(static_cast<int>(found - layers.begin()));
+    starts.push_back(found - layers.begin());
   }
-  if (static_cast<int>(starts.size()) != runs)
-    named->expected(fmt::format("the first layers of stages 2 to {}", runs));
-  starts.push_back(static_cast<int>(setting.model.layers.size()));
+  if (std::ssize(starts) != runs) named->expected(fmt::format("the first layers of stages 2 to {}", runs));
+  starts.push_back(setting.model.layers.size());
   return starts;
 }
 

@@ -15,7 +15,7 @@ std::int64_t total(const LayerGradients& arrays) {
 }
 
 double bytes(std::int64_t elements, Bytes element) {
-  return element.value * static_cast<double>(elements);
+  return element.value * elements;
 }
 
 /// Adds one bucket for each array. The first of them includes the layer's compute.
@@ -47,10 +47,10 @@ std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, 
   std::int64_t begin = 0;  // first element of the open bucket
   for (const LayerGradients& arrays : layers) begin += total(arrays);
   std::vector<Bucket> buckets;
-  int last = static_cast<int>(layers.size());
+  int last = layers.size();
   std::int64_t end = begin;
   for (int layer = last - 1; layer >= 0; --layer) {
-    const LayerGradients& arrays = layers[static_cast<std::size_t>(layer)];
+    const LayerGradients& arrays = layers[layer];
     begin -= total(arrays);
     const double held = bytes(end - begin, element);
     if (held == 0 || held < (buckets.empty() && size.value > 0 ? first.value_or(size) : size).value) continue;

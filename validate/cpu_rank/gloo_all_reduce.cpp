@@ -37,8 +37,7 @@ LibraryAllReduce gloo_all_reduce(int rank, int ranks, const std::filesystem::pat
   library.name = "gloo";
   library.sum = [rank, ranks, folder, context = std::shared_ptr<gloo::rendezvous::Context>()](
                     std::span<float> values, const std::vector<RankId>& group) mutable {
-    if (static_cast<int>(group.size()) != ranks)
-      throw std::invalid_argument("gloo_all_reduce: expected all ranks");
+    if (std::ssize(group) != ranks) throw std::invalid_argument("gloo_all_reduce: expected all ranks");
     if (context == nullptr) context = connected(rank, ranks, folder);
     gloo::AllreduceOptions options(context);
     options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);

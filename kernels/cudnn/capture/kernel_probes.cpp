@@ -21,17 +21,16 @@ struct Arrays {
   Arrays(std::shared_ptr<Device> of, std::int64_t elements)
       : device(std::move(of)), n(elements), element(device->element()) {
     for (auto* one : {&x, &dy, &y, &first, &second}) *one = memory(n);
-    for (const auto* drawn : {&x, &dy})
-      device->draw(drawn->get(), static_cast<std::size_t>(n) * bytes_of(element), element);
+    for (const auto* drawn : {&x, &dy}) device->draw(drawn->get(), n * bytes_of(element), element);
     for (auto* one : {&scale, &shift, &mean, &inverse, &sums}) *one = memory(kLength);
     for (auto* one : {&row_mean, &row_inverse, &tokens}) *one = memory(rows());
     std::vector<float> numbers;  // each row once, in an order that no cache foresees
-    for (std::int64_t i = 0; i < rows(); ++i) numbers.push_back(static_cast<float>(i * 7919 % rows()));
+    for (std::int64_t i = 0; i < rows(); ++i) numbers.push_back(i * 7919 % rows());
     upload(numbers, floats(tokens), stream());
   }
 
   std::shared_ptr<void> memory(std::int64_t floats) const {
-    return allocate_bytes(static_cast<std::size_t>(floats) * sizeof(float), stream());
+    return allocate_bytes(floats * sizeof(float), stream());
   }
   std::int64_t rows() const { return n / kLength; }
   cudaStream_t stream() const { return device->stream.get(); }
@@ -85,8 +84,7 @@ class Probes {
   /// @param bytes_each  bytes that the kernel moves for each of the n elements
   template <class Call>
   void add(const std::string& name, double bytes_each, const Call& call) {
-    list_.push_back(
-        {name, bytes_each * static_cast<double>(arrays_->n), [arrays = arrays_, call] { call(*arrays); }});
+    list_.push_back({name, bytes_each * arrays_->n, [arrays = arrays_, call] { call(*arrays); }});
   }
 
   /// Bytes of this many elements.
@@ -175,9 +173,8 @@ class Probes {
     move.to_stride = {0, 0, kChannels * kSide * kSide, 1, kChannels};
     add("NCHW to NHWC", elements(2),
         [move](const Arrays& p) { move_elements(move, p.x.get(), p.y.get(), p.stream()); });
-    add("fp32 to the precision", sizeof(float) + elements(1), [](const Arrays& p) {
-      convert(p.first.get(), Element::f32, p.y.get(), p.element, static_cast<std::size_t>(p.n), p.stream());
-    });
+    add("fp32 to the precision", sizeof(float) + elements(1),
+        [](const Arrays& p) { convert(p.first.get(), Element::f32, p.y.get(), p.element, p.n, p.stream()); });
   }
 
   void add_pools() {

@@ -22,8 +22,7 @@ void check_nccl(ncclResult_t status, const char* call) {
 using Communicator = Owned<ncclComm_t, ncclCommDestroy>;
 
 void all_reduce(const AllReduceArrays& arrays, std::int64_t elements, ncclComm_t communicator) {
-  check_nccl(ncclAllReduce(arrays.from, arrays.to, static_cast<std::size_t>(elements), ncclFloat, ncclSum,
-                           communicator, arrays.stream),
+  check_nccl(ncclAllReduce(arrays.from, arrays.to, elements, ncclFloat, ncclSum, communicator, arrays.stream),
              "ncclAllReduce");
   ncclResult_t later = ncclSuccess;
   check_nccl(ncclCommGetAsyncError(communicator, &later), "ncclCommGetAsyncError");
@@ -43,7 +42,7 @@ void probe_all_reduce(const AllReduceArrays& arrays, const TimeCall& time, std::
     check_nccl(ncclCommInitAll(&made, 1, &arrays.device), "ncclCommInitAll");
     const Communicator communicator(made);
     for (std::int64_t elements = 1024; elements <= arrays.elements; elements *= 16) {
-      time("all-reduce among one rank, out of place", 4.0 * static_cast<double>(elements),
+      time("all-reduce among one rank, out of place", 4.0 * elements,
            [&] { all_reduce(arrays, elements, communicator.get()); });
     }
   } catch (const GpuError& error) {

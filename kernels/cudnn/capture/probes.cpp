@@ -81,7 +81,7 @@ void probe_copies(Bench& bench) {
     check(cudaMemcpyAsync(to.get(), from.get(), bytes, kind, bench.stream()), "cudaMemcpyAsync");
   };
   for (std::size_t bytes = 4096; bytes <= kLargest * sizeof(float); bytes *= 16) {
-    const auto size = static_cast<double>(bytes);
+    const double size = bytes;
     bench.time("copy host to device, pinned", size,
                [&] { copy(bench.host, bench.one, bytes, cudaMemcpyHostToDevice); });
     bench.time("copy device to host, pinned", size,
@@ -136,7 +136,7 @@ double probe_step_under_load(Bench& bench, StepEvents& events, const std::string
     check(cudaStreamSynchronize(other.get()), "cudaStreamSynchronize");
     if (i >= 0 && covered) probe.seconds.push_back(seconds);
   }
-  const auto kept = static_cast<int>(probe.seconds.size());
+  const int kept = probe.seconds.size();
   if (kept < kRepeats) {
     bench.result.notes.push_back(
         fmt::format("{}: in {} of {} steps the background load ended before the step; they are left out",
@@ -159,7 +159,7 @@ GpuProbes probe_gpu(const GpuOptions& gpu, const Model& model, std::int64_t batc
   const auto backend = make_backend(device);
   bench.result.device = backend->device();
   std::array<char, 32> bus{};
-  check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), gpu.device), "cudaDeviceGetPCIBusId");
+  check(cudaDeviceGetPCIBusId(bus.data(), bus.size(), gpu.device), "cudaDeviceGetPCIBusId");
   bench.result.state_before = gpu_state(bus.data());
   warm_up(bench);
   probe_launches(bench);

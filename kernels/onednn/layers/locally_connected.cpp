@@ -20,9 +20,9 @@ class LocallyConnected final : public OnednnLayer {
         positions_(elements(layer().output) / filters_),
         window_(elements(layer().parameters.at(0).shape) / elements(layer().output)),
         sample_(elements(layer().input)),
-        inputs_of_window_(static_cast<std::size_t>(window_)),
-        windows_(static_cast<std::size_t>(batch() * window_)),
-        outputs_(static_cast<std::size_t>(batch() * filters_)),
+        inputs_of_window_(window_),
+        windows_(batch() * window_),
+        outputs_(batch() * filters_),
         source_(floats_of(reordered(forward_, input().memory(), plain(input().shape())))) {
     for (const ParameterTensor& one : layer().parameters) {
       const Desc row_major = plain({one.elements()});  // as the loops read them
@@ -107,7 +107,7 @@ class LocallyConnected final : public OnednnLayer {
         stride *= in[i + 1];
       }
       index += rest * stride;  // what is left of the element's number is its channel
-      inputs_of_window_[static_cast<std::size_t>(element)] = inside ? index : -1;
+      inputs_of_window_[element] = inside ? index : -1;
     }
   }
 
@@ -120,11 +120,10 @@ class LocallyConnected final : public OnednnLayer {
 
   /// Collects the outputs' gradients of a position.
   void gather_outputs(std::int64_t position, const float* from) {
-    for (std::size_t i = 0; i < outputs_.size(); ++i)
-      outputs_[i] = from[static_cast<std::int64_t>(i) * positions_ + position];
+    for (std::size_t i = 0; i < outputs_.size(); ++i) outputs_[i] = from[i * positions_ + position];
   }
 
-  float output_at(std::int64_t i) const { return outputs_[static_cast<std::size_t>(i)]; }
+  float output_at(std::int64_t i) const { return outputs_[i]; }
   bool has_bias() const { return layer().parameters.size() > 1; }
 
   std::int64_t filters_, positions_;
