@@ -27,7 +27,7 @@ std::optional<std::vector<double>> factor(const GaussianHypers& hypers,
     }
     cells[column * n + column] += hypers.noise * hypers.variance;
   }
-  const auto size = static_cast<Eigen::Index>(n);
+  const Eigen::Index size = n;
   Eigen::Map<Eigen::MatrixXd> matrix(cells.data(), size, size);
   const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> in_place(matrix);
   // Eigen reports pivots <= 0 only; a pivot that is not a number has to be refused too.
@@ -36,7 +36,7 @@ std::optional<std::vector<double>> factor(const GaussianHypers& hypers,
 }
 
 Eigen::Map<const Eigen::MatrixXd> square_matrix(const std::vector<double>& cells, std::size_t n) {
-  const auto size = static_cast<Eigen::Index>(n);
+  const Eigen::Index size = n;
   return {cells.data(), size, size};
 }
 
@@ -87,7 +87,7 @@ class LikelihoodSearch {
     const auto lower = factor(hypers, points_);
     if (!lower) return;
     const auto whitened = solve_lower(*lower, residuals_);
-    const double n = static_cast<double>(residuals_.size());
+    const double n = residuals_.size();
     hypers.variance = std::max(dot(whitened, whitened) / n, 1e-12);
     const double likelihood = -n * std::log(hypers.variance) - log_determinant(*lower, residuals_.size());
     if (likelihood <= best_likelihood_) return;
@@ -136,7 +136,7 @@ Posterior GaussianProcess::at(const std::vector<double>& x) const {
 }
 
 double GaussianProcess::log_likelihood() const {
-  const double n = static_cast<double>(points_.size());
+  const double n = points_.size();
   return -(fit_ + log_determinant(lower_, points_.size()) + n * std::log(2 * std::numbers::pi)) / 2;
 }
 
@@ -166,9 +166,9 @@ namespace {
 std::vector<double> standardized(std::vector<double> values) {
   double sum = 0, squares = 0;
   for (const double value : values) sum += value;
-  const double mean = sum / static_cast<double>(values.size());
+  const double mean = sum / values.size();
   for (double& value : values) squares += (value - mean) * (value - mean);
-  const double deviation = std::sqrt(squares / static_cast<double>(values.size()));
+  const double deviation = std::sqrt(squares / values.size());
   for (double& value : values) value = deviation > 0 ? (value - mean) / deviation : 0;
   return values;
 }
@@ -227,7 +227,7 @@ Values Bayesian::proposal() const {
   auto values = standardized(finite_values(outcomes_));
   const auto best = std::max_element(values.begin(), values.end());
   const double target = *best;
-  const Values center = outcomes_[static_cast<std::size_t>(best - values.begin())].trial.values;
+  const Values center = outcomes_[best - values.begin()].trial.values;
 
   std::vector<std::vector<double>> points;
   std::vector<Values> taken;

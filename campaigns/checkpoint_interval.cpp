@@ -26,7 +26,7 @@ double total_at(Faults& faults, double interval, int draws) {
 /// 0 if the vertex is not within 1 of it.
 double vertex(const std::vector<double>& x, const std::vector<double>& y) {
   double s1 = 0, s2 = 0, s3 = 0, s4 = 0, t0 = 0, t1 = 0, t2 = 0;
-  const double n = static_cast<double>(x.size());
+  const double n = x.size();
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double square = x[i] * x[i];
     s1 += x[i], s2 += square, s3 += square * x[i], s4 += square * square;
@@ -75,7 +75,7 @@ Seconds best_interval(Faults faults, int draws) {
       totals.push_back(total_at(faults, interval, draws));
     }
     const auto least = std::min_element(totals.begin(), totals.end());
-    const int at = static_cast<int>(least - totals.begin()) - kGridSteps;
+    const int at = (least - totals.begin()) - kGridSteps;
     const double found = std::min(middle * std::exp2(kStep * at), faults.training.value);
     if (found == faults.training.value) return faults.training;
     if (std::abs(at) == kGridSteps) {
@@ -84,7 +84,7 @@ Seconds best_interval(Faults faults, int draws) {
     }
     std::vector<double> x, y;
     for (int i = std::max(at - 4, -kGridSteps); i <= std::min(at + 4, kGridSteps); ++i) {
-      const double total = totals[static_cast<std::size_t>(i + kGridSteps)];
+      const double total = totals[i + kGridSteps];
       if (!std::isfinite(total) || middle * std::exp2(kStep * i) > faults.training.value) continue;
       x.push_back(kStep * (i - at));
       y.push_back(total / *least - 1);

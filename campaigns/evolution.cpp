@@ -38,7 +38,7 @@ double gene(const Parameter& parameter, double fitter, double other, RandomKey k
   if (parameter.kind == Parameter::Kind::choice) {
     ++key.item;
     const bool moves = pick < mutation_size(mutation);
-    if (moves) return static_cast<double>(uniform_index(key, parameter.choices.size()));
+    if (moves) return uniform_index(key, parameter.choices.size());
     return r < 0.5 ? fitter : other;
   }
   const double low = scaled(parameter, parameter.low), high = scaled(parameter, parameter.high);
@@ -103,7 +103,7 @@ void Evolution::breed() {
   const int elite = elite_count(options_.population);
   std::vector<Member> next(members_.begin(), members_.begin() + elite);
   for (int i = elite; i < options_.population; ++i) {
-    next.push_back(child(members_, static_cast<std::uint32_t>(asked_ + i)));
+    next.push_back(child(members_, asked_ + i));
   }
   members_ = std::move(next);
 }
@@ -113,8 +113,8 @@ Evolution::Member Evolution::child(const std::vector<Member>& parents, std::uint
     const RandomKey key{options_.seed, Purpose::breeding, index, which, 0};
     const auto [first, second] = uniform_pair(key);
     const std::size_t count = parents.size();
-    const auto a = std::min(static_cast<std::size_t>(first * static_cast<double>(count)), count - 1);
-    auto b = std::min(static_cast<std::size_t>(second * static_cast<double>(count - 1)), count - 2);
+    const auto a = std::min(static_cast<std::size_t>(first * count), count - 1);
+    auto b = std::min(static_cast<std::size_t>(second * (count - 1)), count - 2);
     if (b >= a) ++b;  // a member other than `a`, each equally likely
     return parents[a].value >= parents[b].value ? parents[a] : parents[b];
   };

@@ -91,8 +91,7 @@ class TrainingRun {
   std::vector<LinkState> links_;  ///< of each of `faults_.links`
 };
 
-TrainingRun::TrainingRun(const Faults& faults, int draw)
-    : faults_(faults), draw_(static_cast<std::uint32_t>(draw)), live_(faults.nodes) {
+TrainingRun::TrainingRun(const Faults& faults, int draw) : faults_(faults), draw_(draw), live_(faults.nodes) {
   slow_ = faults.slow.share > 0 && faults.slow.every.value == 0;
   slow_timer_ = faults.slow.share > 0 && !slow_ ? time_to_slow_period() : kNever;
   draw_hazard();
@@ -135,9 +134,7 @@ double TrainingRun::link_speed() const {
 }
 double TrainingRun::time_to_link_failure(std::size_t fault) const {
   const double mean = faults_.links[fault].mtbf.value;
-  return mean > 0 ? exponential(Purpose::link_failure, links_[fault].failures, mean,
-                                static_cast<std::uint32_t>(fault))
-                  : kNever;
+  return mean > 0 ? exponential(Purpose::link_failure, links_[fault].failures, mean, fault) : kNever;
 }
 double TrainingRun::exponential(Purpose purpose, std::uint32_t number, double mean,
                                 std::uint32_t item) const {
@@ -169,7 +166,7 @@ void TrainingRun::step() {
   if (next == failure) return fail_node();
   if (next == back) return return_node();
   if (next == slow_timer_) return toggle_slow_period();
-  if (next == of_links) return toggle_link(static_cast<std::size_t>(link - links_.begin()));
+  if (next == of_links) return toggle_link(link - links_.begin());
   if (next == write_left_) return end_write();
   end_phase();
 }
@@ -267,7 +264,7 @@ void TrainingRun::cut_off(std::size_t fault) {
   const LinkFault& links = faults_.links[fault];
   if (faults_.response == FailureResponse::restart)
     return stop_for(links.lasts.value + faults_.restart.value);
-  const auto item = static_cast<std::uint32_t>(faults_.links.size() + fault);
+  const std::uint32_t item = faults_.links.size() + fault;
   for (int node = std::min(links.cut_off, live_); node > 0; --node)
     remove_node(links.lasts.value,
                 uniform({faults_.seed, Purpose::link_failure, draw_, links_[fault].failures, item}));

@@ -51,7 +51,7 @@ double point_count(const Space& space) {
   double count = 1;
   for (const Parameter& parameter : space) {
     if (parameter.kind == Parameter::Kind::choice) {
-      count *= static_cast<double>(parameter.choices.size());
+      count *= parameter.choices.size();
     } else if (parameter.kind == Parameter::Kind::integer) {
       count *= std::floor(parameter.high) - std::ceil(parameter.low) + 1;
     } else if (parameter.low < parameter.high) {
@@ -63,7 +63,7 @@ double point_count(const Space& space) {
 
 double value_at(const Parameter& parameter, double u) {
   if (parameter.kind == Parameter::Kind::choice) {
-    const auto count = static_cast<double>(parameter.choices.size());
+    const double count = parameter.choices.size();
     return std::min(std::floor(u * count), count - 1);
   }
   const double low = low_end(parameter), high = high_end(parameter);
@@ -81,7 +81,7 @@ double position_of(const Parameter& parameter, double value) {
 Values random_values(const Space& space, RandomKey key) {
   Values values;
   for (std::size_t i = 0; i < space.size(); ++i) {
-    key.item = static_cast<std::uint32_t>(i);
+    key.item = i;
     values.push_back(value_at(space[i], uniform(key)));
   }
   return values;
@@ -95,7 +95,7 @@ std::vector<double> features(const Space& space, const Values& values) {
       continue;
     }
     for (std::size_t word = 0; word < space[i].choices.size(); ++word) {
-      all.push_back(static_cast<double>(word) == values[i] ? 1 / std::numbers::sqrt2 : 0.0);
+      all.push_back(word == values[i] ? 1 / std::numbers::sqrt2 : 0.0);
     }
   }
   return all;

@@ -37,7 +37,7 @@ double factor(const Campaign& campaign, int draw, std::uint32_t point, std::uint
 
 /// Drawn durations of the folds of a point.
 std::vector<Seconds> drawn_folds(const Campaign& campaign, int draw, int point) {
-  const auto number = static_cast<std::uint32_t>(point);
+  const std::uint32_t number = point;
   const RandomKey key{campaign.seed, Purpose::duration, static_cast<std::uint32_t>(draw), number, 0};
   const bool stopped = uniform(key) < campaign.stopped_share;
   const double training = campaign.training.value * (stopped ? campaign.stopped_after : 1) *
@@ -54,7 +54,7 @@ std::vector<Seconds> drawn_folds(const Campaign& campaign, int draw, int point) 
 
 CampaignSchedule::CampaignSchedule(const Campaign& campaign) : campaign_(campaign) {
   check(campaign);
-  optimizers_.resize(static_cast<std::size_t>(campaign.optimizers));
+  optimizers_.resize(campaign.optimizers);
   for (int group = 0; group < campaign.groups; ++group) free_.push({0, group});
 }
 
@@ -74,9 +74,9 @@ CampaignProposal CampaignSchedule::propose() {
   const auto first_free =
       std::min_element(optimizers_.begin(), optimizers_.end(),
                        [](const Proposer& a, const Proposer& b) { return a.free < b.free; });
-  const int number = campaign_.shared_history ? static_cast<int>(first_free - optimizers_.begin())
-                                              : group % campaign_.optimizers;
-  Proposer& optimizer = optimizers_[static_cast<std::size_t>(number)];
+  const int number =
+      campaign_.shared_history ? (first_free - optimizers_.begin()) : group % campaign_.optimizers;
+  Proposer& optimizer = optimizers_[number];
   const double known = campaign_.shared_history ? point : optimizer.history++;
   const double seconds = campaign_.cost.base.value + campaign_.cost.cubic.value * known * known * known;
   const double asked = std::max(optimizer.free, ready);
@@ -94,7 +94,7 @@ void CampaignSchedule::wait(CampaignProposal& proposal, double time) {
 }
 
 double CampaignSchedule::train(const CampaignProposal& proposal, const std::vector<Seconds>& folds) {
-  std::vector<double> slots(static_cast<std::size_t>(campaign_.folds_at_once));  // when each is free
+  std::vector<double> slots(campaign_.folds_at_once);  // when each is free
   double busy = 0;
   for (const Seconds fold : folds) {
     *std::min_element(slots.begin(), slots.end()) += fold.value;
@@ -102,7 +102,7 @@ double CampaignSchedule::train(const CampaignProposal& proposal, const std::vect
   }
   const double last = *std::max_element(slots.begin(), slots.end());
   times_.busy += campaign_.training_devices * busy;
-  times_.idle_fold += campaign_.training_devices * (last * static_cast<double>(slots.size()) - busy);
+  times_.idle_fold += campaign_.training_devices * (last * slots.size() - busy);
   const double end = proposal.start + last;
   end_ = std::max(end_, end);
   free_.push({end, proposal.group});
@@ -112,7 +112,7 @@ double CampaignSchedule::train(const CampaignProposal& proposal, const std::vect
 CampaignTimes CampaignSchedule::times() const {
   CampaignTimes times = times_;
   times.makespan = {end_};
-  times.devices = static_cast<int>(campaign_devices(campaign_));
+  times.devices = campaign_devices(campaign_);
   for (auto free = free_; !free.empty(); free.pop())
     times.idle_tail += group_devices() * (end_ - free.top().first);
   times.idle_driver = driver_devices(campaign_) * end_;

@@ -48,13 +48,13 @@ std::optional<Values> Direct::first_unknown() const {
   for (std::size_t i = 0; i < results.size(); ++i) replay.known[outcomes_[i].trial.values] = results[i];
 
   const std::unique_ptr<nlopt_opt_s, decltype(&nlopt_destroy)> optimizer(
-      nlopt_create(NLOPT_GN_DIRECT_L, static_cast<unsigned>(space_.size())), nlopt_destroy);
+      nlopt_create(NLOPT_GN_DIRECT_L, space_.size()), nlopt_destroy);
   if (!optimizer) throw std::bad_alloc();
   replay.optimizer = optimizer.get();
   nlopt_set_max_objective(optimizer.get(), known_result, &replay);
   nlopt_set_lower_bounds1(optimizer.get(), 0);
   nlopt_set_upper_bounds1(optimizer.get(), 1);
-  nlopt_set_maxeval(optimizer.get(), 1000 + 20 * static_cast<int>(results.size()));
+  nlopt_set_maxeval(optimizer.get(), 1000 + 20 * results.size());
   std::vector<double> best(space_.size(), 0.5);
   double most = 0;
   nlopt_optimize(optimizer.get(), best.data(), &most);
@@ -63,7 +63,7 @@ std::optional<Values> Direct::first_unknown() const {
 
 std::optional<Trial> Direct::ask() {
   if (pending_) return std::nullopt;
-  const auto number = static_cast<std::uint32_t>(outcomes_.size());
+  const std::uint32_t number = outcomes_.size();
   auto values = first_unknown();
   if (!values) values = random_values(space_, {seed_, Purpose::proposal, 0, number, 0});
   pending_ = Trial{static_cast<int>(number), *values};
@@ -144,7 +144,7 @@ CampaignSearch::CampaignSearch(Campaign campaign, const Space& space, SearchMeth
   options.evaluations = (campaign.points + histories - 1) / histories;
   for (int i = 0; i < histories; ++i) {
     constexpr std::uint64_t kApart = 1'000'003;  // optimizers of their own draw other points
-    options.seed = campaign.seed + kApart * static_cast<std::uint64_t>(i);
+    options.seed = campaign.seed + kApart * i;
     histories_.push_back({make_optimizer(space, options), {}, 0});
   }
 }
@@ -177,7 +177,7 @@ Trial CampaignSearch::ask(History& history, CampaignProposal& proposal) {
 }
 
 std::optional<Values> CampaignSearch::next() {
-  if (static_cast<int>(trials_.size()) == campaign_.points) return std::nullopt;
+  if (std::ssize(trials_) == campaign_.points) return std::nullopt;
   CampaignTrial& next = trials_.emplace_back();
   next.proposal = schedule_.propose();
   next.trial = ask(history_of(next.proposal), next.proposal);

@@ -16,7 +16,7 @@ Window window(std::vector<std::int64_t> kernel, std::vector<std::int64_t> stride
 Array class_indices(std::size_t rows, std::int64_t classes) {
   Array indices;
   for (std::size_t i = 0; i < rows; ++i) {
-    indices.push_back(static_cast<double>((3 * i + 1) % static_cast<std::size_t>(classes)));
+    indices.push_back((3 * i + 1) % classes);
   }
   return indices;
 }
@@ -26,16 +26,13 @@ Case case_of(Layer layer, std::int64_t batch) {
   c.batch = batch;
   const std::size_t inputs = layer.kind == LayerKind::add ? 3 : 1;
   for (std::size_t i = 0; i < inputs; ++i) {
-    c.inputs.push_back(uniform_array(static_cast<std::size_t>(batch) * elements(layer.input),
-                                     static_cast<std::uint32_t>(10 + i)));
+    c.inputs.push_back(uniform_array(batch * elements(layer.input), 10 + i));
   }
   for (std::size_t k = 0; k < layer.parameters.size(); ++k) {
-    c.parameters.push_back(
-        uniform_array(elements(layer.parameters[k].shape), static_cast<std::uint32_t>(20 + k)));
+    c.parameters.push_back(uniform_array(elements(layer.parameters[k].shape), 20 + k));
   }
   if (layer.kind == LayerKind::softmax_cross_entropy) {
-    c.targets =
-        class_indices(c.inputs[0].size() / static_cast<std::size_t>(layer.input.back()), layer.input.back());
+    c.targets = class_indices(c.inputs[0].size() / layer.input.back(), layer.input.back());
   } else if (layer.output == Shape{1}) {
     c.targets = uniform_array(c.inputs[0].size(), 30);
   }
@@ -144,7 +141,7 @@ Array uniform_array(std::size_t count, std::uint32_t stream) {
 
 std::vector<float> as_floats(const Array& values) {
   std::vector<float> floats;
-  for (const double value : values) floats.push_back(static_cast<float>(value));
+  for (const double value : values) floats.push_back(value);
   return floats;
 }
 
@@ -153,8 +150,7 @@ Array as_doubles(const std::vector<float>& values) {
 }
 
 std::size_t elements(const Shape& shape) {
-  return static_cast<std::size_t>(
-      std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()));
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
 std::vector<NamedCase> all_cases() {
@@ -255,7 +251,7 @@ NormBeforeRelu norm_before_relu(std::int64_t channels) {
   NormBeforeRelu made;
   made.norm.layer = norm_layer(LayerKind::batch_norm, {channels, 4, 5});
   made.norm.batch = 3;
-  const auto count = static_cast<std::size_t>(channels), all = 3 * 4 * 5 * count;
+  const std::size_t count = channels, all = 3 * 4 * 5 * count;
   made.norm.inputs = {pushed_apart(uniform_array(all, 1), 0.5)};
   made.term = pushed_apart(uniform_array(all, 2), 4);
   for (std::uint32_t k = 0; k < 4; ++k) made.norm.parameters.push_back(uniform_array(count, 20 + k));

@@ -18,7 +18,7 @@ void add_jobs(const Command& command, int& jobs, const std::string& tasks) {
 }
 
 int jobs_or_cores(int jobs) {
-  return jobs > 0 ? jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return jobs > 0 ? jobs : std::max<int>(1, std::thread::hardware_concurrency());
 }
 
 void add_settings(const Command& command, std::vector<std::string>& settings) {

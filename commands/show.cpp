@@ -73,7 +73,7 @@ int endpoint_of(const Platform& platform, const std::string& text) {
     throw InputError(fmt::format("route: expected a device from 0 to {}, host:NODE or storage, got \"{}\"",
                                  platform.devices() - 1, text));
   }
-  return host ? platform.host_endpoint(static_cast<int>(*index)) : static_cast<int>(*index);
+  return host ? platform.host_endpoint(*index) : (*index);
 }
 
 struct ShownPlatform {

@@ -107,8 +107,7 @@ Form<double> number_below(double low, double end) {
 }
 
 Form<std::int64_t> integer(std::int64_t low, std::int64_t high) {
-  return {"integer",
-          lasting(range(static_cast<double>(low), high == INT64_MAX ? 1e300 : static_cast<double>(high))),
+  return {"integer", lasting(range(low, high == INT64_MAX ? 1e300 : high)),
           [low, high](const YamlValue& value) { return value.integer(low, high); },
           [](std::int64_t number) { return std::to_string(number); }};
 }

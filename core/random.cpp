@@ -14,7 +14,7 @@ namespace {
 
 double to_unit(std::uint32_t high, std::uint32_t low) {
   const std::uint64_t bits = (static_cast<std::uint64_t>(high) << 32 | low) >> 11;
-  return static_cast<double>(bits) * 0x1p-53;
+  return bits * 0x1p-53;
 }
 
 }  // namespace
@@ -59,15 +59,15 @@ void normal_numbers(const RandomKey& key, std::span<const std::uint32_t> items, 
 }
 
 std::size_t uniform_index(const RandomKey& key, std::size_t count) {
-  const auto index = static_cast<std::size_t>(uniform(key) * static_cast<double>(count));
+  const auto index = static_cast<std::size_t>(uniform(key) * count);
   return std::min(index, count - 1);
 }
 
 std::vector<int> permutation(RandomKey key, int count) {
-  std::vector<int> order(static_cast<std::size_t>(count));
+  std::vector<int> order(count);
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = order.size(); i > 1; --i) {
-    key.item = static_cast<std::uint32_t>(i);
+    key.item = i;
     std::swap(order[i - 1], order[uniform_index(key, i)]);
   }
   return order;

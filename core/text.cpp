@@ -18,7 +18,7 @@ namespace {
 
 /// Bytes in the UTF-8 sequence that starts at `text[at]`, or 0 if it is not valid (Unicode 15, table 3-7).
 std::size_t sequence_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[at + i]); };
+  const auto byte = [&](std::size_t i) -> std::uint8_t { return text[at + i]; };
   const std::uint8_t lead = byte(0);
   if (lead < 0x80) return 1;
   const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
@@ -85,7 +85,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string lower(std::string_view text) {
   std::string small(text);
   for (char& letter : small)
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    if (letter >= 'A' && letter <= 'Z') letter = letter - 'A' + 'a';
   return small;
 }
 

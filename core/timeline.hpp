@@ -66,7 +66,7 @@ struct Timeline {
 
   /// The index of a name in `names`, which gets it if it is new.
   int name(const std::string& text) {
-    const auto [known, is_new] = numbers_.try_emplace(text, static_cast<int>(names.size()));
+    const auto [known, is_new] = numbers_.try_emplace(text, names.size());
     if (is_new) names.push_back(text);
     return known->second;
   }

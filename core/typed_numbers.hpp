@@ -48,13 +48,13 @@ struct TypedId {
 
   constexpr TypedId() = default;
   constexpr explicit TypedId(int number) : value(number) {}
-  constexpr explicit TypedId(std::size_t index) : value(static_cast<int>(index)) {}
+  constexpr explicit TypedId(std::size_t index) : value(index) {}
 
   constexpr auto operator<=>(const TypedId&) const = default;
 
   constexpr bool exists() const { return value >= 0; }
   /// The number as an index of a vector; the number must exist.
-  constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
+  constexpr std::size_t index() const { return value; }
 };
 
 /// A vector whose index is a number of one kind. As a vector it is iterated, sized and filled.

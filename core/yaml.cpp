@@ -169,7 +169,7 @@ std::size_t YamlValue::one_of(const std::vector<std::string>& words) const {
   const auto found = std::find(words.begin(), words.end(), node_->text);
   if (found == words.end())
     refuse(fmt::format("expected {}, got {}{}", what(), got(*node_), word_advice(node_->text, words)));
-  return static_cast<std::size_t>(found - words.begin());
+  return found - words.begin();
 }
 
 YamlMap YamlValue::any_map(std::string_view example) const {

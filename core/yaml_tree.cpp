@@ -164,8 +164,8 @@ std::string text_of(const std::filesystem::path& file) {
     throw InputError(file.string() + ": cannot be read" + why + nearest_file(file));
   }
   std::string text(kMaxFileBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  stream.read(text.data(), text.size());
+  text.resize(stream.gcount());
   if (text.size() > kMaxFileBytes) throw InputError(file.string() + ": larger than 1 MiB");
   return text;
 }

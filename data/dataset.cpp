@@ -10,7 +10,7 @@ namespace stepcast {
 
 std::size_t sample_numbers(const std::vector<std::int64_t>& shape) {
   std::size_t product = 1;
-  for (const std::int64_t size : shape) product *= static_cast<std::size_t>(size);
+  for (const std::int64_t size : shape) product *= size;
   return product;
 }
 
@@ -37,7 +37,7 @@ const Batches::Batch& Batches::batch(std::int64_t number) {
   const auto [known, is_new] = known_.try_emplace(first);
   if (!is_new) return known->second;
   Batch& batch = known->second;
-  const auto count = static_cast<std::size_t>(split_.batch);
+  const std::size_t count = split_.batch;
   batch.inputs.resize(count * input_);
   batch.targets.resize(count * targets_);
   for (std::size_t i = 0; i < count; ++i) {
@@ -92,18 +92,16 @@ class Images : public GeneratedTask {
     const double strength = draws.uniform(1, 0.7, 1.3);
     const std::int64_t down = draws.below(2, 2 * kMostShift + 1) - kMostShift;
     const std::int64_t right = draws.below(3, 2 * kMostShift + 1) - kMostShift;
-    const std::vector<float>& pattern = patterns_[static_cast<std::size_t>(label)];
+    const std::vector<float>& pattern = patterns_[label];
     for (std::size_t i = 0; i < input.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i);
+      const std::int64_t at = i;
       const std::int64_t channel = at / (height() * width());
       const std::int64_t y = at / width() % height() - down, x = at % width() - right;
       const bool inside = y >= 0 && y < height() && x >= 0 && x < width();
-      const double seen =
-          inside ? pattern[static_cast<std::size_t>((channel * height() + y) * width() + x)] : 0;
-      input[i] =
-          static_cast<float>(strength * seen + options_.noise * noise.normal(static_cast<std::uint32_t>(i)));
+      const double seen = inside ? pattern[(channel * height() + y) * width() + x] : 0;
+      input[i] = strength * seen + options_.noise * noise.normal(i);
     }
-    targets[0] = static_cast<float>(label);
+    targets[0] = label;
   }
 
  private:
@@ -117,26 +115,22 @@ class Images : public GeneratedTask {
     std::vector<float> pattern(sample_numbers(form_.input));
     for (std::int64_t channel = 0; channel < form_.input[0]; ++channel) {
       for (int blob = 0; blob < kBlobs; ++blob) {
-        const std::uint32_t n = kNumbersOfBlob * static_cast<std::uint32_t>(channel * kBlobs + blob);
-        const double y0 = draws.uniform(n) * static_cast<double>(height());
-        const double x0 = draws.uniform(n + 1) * static_cast<double>(width());
-        const double size =
-            draws.uniform(n + 2, 0.06, 0.15) * static_cast<double>(std::min(height(), width()));
+        const std::uint32_t n = kNumbersOfBlob * (channel * kBlobs + blob);
+        const double y0 = draws.uniform(n) * height();
+        const double x0 = draws.uniform(n + 1) * width();
+        const double size = draws.uniform(n + 2, 0.06, 0.15) * std::min(height(), width());
         const double sign = draws.uniform(n + 3) < 0.5 ? -1 : 1;
         for (std::int64_t y = 0; y < height(); ++y) {
           for (std::int64_t x = 0; x < width(); ++x) {
-            const double exponent =
-                (std::pow(static_cast<double>(y) - y0, 2) + std::pow(static_cast<double>(x) - x0, 2)) /
-                (2 * size * size);
-            pattern[static_cast<std::size_t>((channel * height() + y) * width() + x)] +=
-                static_cast<float>(sign * std::exp(-exponent));
+            const double exponent = (std::pow(y - y0, 2) + std::pow(x - x0, 2)) / (2 * size * size);
+            pattern[(channel * height() + y) * width() + x] += static_cast<float>(sign * std::exp(-exponent));
           }
         }
       }
     }
     double square = 0;
     for (const float one : pattern) square += static_cast<double>(one) * one;
-    const auto scale = static_cast<float>(std::sqrt(static_cast<double>(pattern.size()) / square));
+    const float scale = std::sqrt(pattern.size() / square);
     for (float& one : pattern) one *= scale;
     patterns_.push_back(std::move(pattern));
   }
@@ -171,8 +165,8 @@ class Mesh : public GeneratedTask {
     for (std::uint32_t i = 0; i < kDiscs; ++i)
       discs[i] = {draws.uniform(3 * i), draws.uniform(3 * i + 1), draws.uniform(3 * i + 2, 0.1, 0.25)};
     const auto covered = [&](std::int64_t y, std::int64_t height, std::int64_t x, std::int64_t width) {
-      const double at_y = (static_cast<double>(y) + 0.5) / static_cast<double>(height);
-      const double at_x = (static_cast<double>(x) + 0.5) / static_cast<double>(width);
+      const double at_y = (y + 0.5) / height;
+      const double at_x = (x + 0.5) / width;
       for (const Disc& disc : discs) {
         if (disc.covers(at_y, at_x)) return true;
       }
@@ -180,15 +174,14 @@ class Mesh : public GeneratedTask {
     };
     const std::int64_t height = form_.input[1], width = form_.input[2];
     for (std::size_t i = 0; i < input.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i);
+      const std::int64_t at = i;
       const double sign = at / (height * width) % 2 == 0 ? 1 : -1;  // channels alternate in sign
       const double signal = covered(at / width % height, height, at % width, width) ? 1 : -1;
-      input[i] =
-          static_cast<float>(sign * signal + options_.noise * noise.normal(static_cast<std::uint32_t>(i)));
+      input[i] = sign * signal + options_.noise * noise.normal(i);
     }
     const std::int64_t rows = form_.targets[form_.targets.size() - 2], columns = form_.targets.back();
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i);
+      const std::int64_t at = i;
       targets[i] = covered(at / columns % rows, rows, at % columns, columns) ? 1 : 0;
     }
   }
@@ -211,15 +204,14 @@ class Sequences : public GeneratedTask {
     const Draws draws(options_.seed, first_ + sample, kSample), noise(options_.seed, first_ + sample, kNoise);
     const std::int64_t label = draws.below(0, form_.classes);
     const double phase = draws.uniform(1);
-    const auto time = static_cast<double>(form_.input[0]), features = static_cast<double>(form_.input[1]);
+    const double time = form_.input[0], features = form_.input[1];
     for (std::size_t i = 0; i < input.size(); ++i) {
-      const double t = std::floor(static_cast<double>(i) / features) / time;
-      const double feature = std::fmod(static_cast<double>(i), features) / features;
-      const double turns = static_cast<double>(label + 1) * t + phase + feature;
-      input[i] = static_cast<float>(std::sin(2 * std::numbers::pi * turns) +
-                                    options_.noise * noise.normal(static_cast<std::uint32_t>(i)));
+      const double t = std::floor(i / features) / time;
+      const double feature = std::fmod(i, features) / features;
+      const double turns = (label + 1) * t + phase + feature;
+      input[i] = std::sin(2 * std::numbers::pi * turns) + options_.noise * noise.normal(i);
     }
-    targets[0] = static_cast<float>(label);
+    targets[0] = label;
   }
 };
 
@@ -247,29 +239,27 @@ class Showers : public GeneratedTask {
     const std::int64_t depth = form_.input[1], height = form_.input[2], width = form_.input[3];
     double sum = 0;
     for (std::size_t i = 0; i < input.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i);
+      const std::int64_t at = i;
       const double t = kDepth * center(at / (height * width) % depth, depth);
       const double y = center(at / width % height, height) - y0, x = center(at % width, width) - x0;
       const double width_at_depth = 0.03 + 0.01 * t;  // a shower spreads as it goes in
       const double profile = std::pow(t, a) * std::exp(-b * t) * std::exp(-std::hypot(y, x) / width_at_depth);
-      const auto n = static_cast<std::uint32_t>(i);
+      const std::uint32_t n = i;
       const double flat = noise.uniform(n) < 0.05 ? 1 : 0;  // noise hits one cell in twenty, anywhere
       // Fluctuations grow as the square root of the energy, so that they are relatively larger in cells of
       // low energy.
       const double mean = real ? profile : flat;
       const double cell = std::max(0.0, mean + options_.noise * std::sqrt(mean) * noise.normal(n));
-      input[i] = static_cast<float>(cell);
+      input[i] = cell;
       sum += cell;
     }
-    const double scale = sum > 0 ? energy * 0.05 * static_cast<double>(input.size()) / sum : 0;
-    for (float& cell : input) cell = static_cast<float>(scale * cell);
+    const double scale = sum > 0 ? energy * 0.05 * input.size() / sum : 0;
+    for (float& cell : input) cell = scale * cell;
     if (!targets.empty()) targets[0] = real ? 1 : 0;
   }
 
  private:
-  static double center(std::int64_t cell, std::int64_t cells) {
-    return (static_cast<double>(cell) + 0.5) / static_cast<double>(cells);
-  }
+  static double center(std::int64_t cell, std::int64_t cells) { return (cell + 0.5) / cells; }
 };
 
 }  // namespace

@@ -132,9 +132,7 @@ class Draws {
   double uniform(std::uint32_t n) const { return stepcast::uniform(at(n)); }
   double uniform(std::uint32_t n, double low, double high) const { return low + (high - low) * uniform(n); }
   double normal(std::uint32_t n) const { return stepcast::normal(at(n)); }
-  std::int64_t below(std::uint32_t n, std::int64_t count) const {
-    return static_cast<std::int64_t>(uniform_index(at(n), static_cast<std::size_t>(count)));
-  }
+  std::int64_t below(std::uint32_t n, std::int64_t count) const { return uniform_index(at(n), count); }
 
  private:
   RandomKey at(std::uint32_t n) const {

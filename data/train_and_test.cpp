@@ -63,14 +63,13 @@ BinaryFile::~BinaryFile() {
 void BinaryFile::read(std::int64_t begin, std::span<unsigned char> bytes) const {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t got = ::pread(descriptor_, bytes.data() + done, bytes.size() - done,
-                                begin + static_cast<std::int64_t>(done));
+    const ssize_t got = ::pread(descriptor_, bytes.data() + done, bytes.size() - done, begin + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw InputError(fmt::format("{}: {}", name_, std::strerror(errno)));
     if (got == 0)
       throw InputError(fmt::format("{}: ends at byte {}, expected {} more", name_,
                                    begin + static_cast<std::int64_t>(done), bytes.size() - done));
-    done += static_cast<std::size_t>(got);
+    done += got;
   }
 }
 
@@ -103,7 +102,7 @@ void check_size(const BinaryFile& file, std::int64_t expected) {
 class IdxFiles : public Dataset {
  public:
   IdxFiles(const std::string& images, const std::string& labels, const SampleForm& form)
-      : images_(images), labels_(labels), pixels_(static_cast<std::int64_t>(sample_numbers(form.input))) {
+      : images_(images), labels_(labels), pixels_(sample_numbers(form.input)) {
     check_magic(images_, kImages);
     check_magic(labels_, kLabels);
     const std::int64_t height = images_.big_endian(8), width = images_.big_endian(12);
@@ -135,7 +134,7 @@ class IdxFiles : public Dataset {
 
  private:
   void check_labels(std::int64_t classes) const {
-    std::vector<unsigned char> labels(static_cast<std::size_t>(samples_));
+    std::vector<unsigned char> labels(samples_);
     labels_.read(kLabelsHeader, labels);
     for (std::size_t i = 0; i < labels.size(); ++i) {
       if (labels[i] < classes) continue;
@@ -160,8 +159,7 @@ namespace {
 /// Samples in files of records of equal size.
 class Records : public Dataset {
  public:
-  Records(const std::vector<std::string>& names, std::size_t bytes)
-      : bytes_(static_cast<std::int64_t>(bytes)) {
+  Records(const std::vector<std::string>& names, std::size_t bytes) : bytes_(bytes) {
     for (const std::string& name : names) {
       BinaryFile file(name);
       if (file.size() == 0 || file.size() % bytes_ != 0)
@@ -179,8 +177,8 @@ class Records : public Dataset {
     const auto at = std::upper_bound(ends_.begin(), ends_.end(), sample);
     if (sample < 0 || at == ends_.end())
       throw InputError(fmt::format("data: expected a sample from 0 to {}, got {}", samples() - 1, sample));
-    const auto file = static_cast<std::size_t>(at - ends_.begin());
-    std::vector<unsigned char> bytes(static_cast<std::size_t>(bytes_));
+    const std::size_t file = at - ends_.begin();
+    std::vector<unsigned char> bytes(bytes_);
     files_[file].read((sample - (file == 0 ? 0 : ends_[file - 1])) * bytes_, bytes);
     return bytes;
   }
@@ -189,9 +187,7 @@ class Records : public Dataset {
                                  file_of(sample), sample, classes - 1, label));
   }
   const std::string& file_of(std::int64_t sample) const {
-    return files_[static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), sample) -
-                                           ends_.begin())]
-        .name();
+    return files_[std::upper_bound(ends_.begin(), ends_.end(), sample) - ends_.begin()].name();
   }
 
  private:
@@ -232,8 +228,8 @@ class RawFloats : public Records {
     check_finite(sample, targets);
     if (classes_ == 0) return;
     for (const float label : targets) {
-      const bool is_class = label >= 0 && label < static_cast<float>(classes_) && label == std::floor(label);
-      if (!is_class) refuse_label(sample, static_cast<double>(label), classes_);
+      const bool is_class = label >= 0 && label < classes_ && label == std::floor(label);
+      if (!is_class) refuse_label(sample, label, classes_);
     }
   }
 

@@ -46,7 +46,7 @@ Spread spread_of(const Experiment& experiment) {
     if (endpoint < platform.devices()) ++devices[endpoint / platform.devices_per_node];
   }
   Spread spread;
-  spread.servers = std::max(1, static_cast<int>(devices.size()));
+  spread.servers = std::max<int>(1, devices.size());
   for (const auto& [node, count] : devices)
     spread.devices_of_server = std::max(spread.devices_of_server, count);
   return spread;
@@ -59,7 +59,7 @@ double quantile_at(const std::vector<double>& probabilities, const std::vector<d
   const auto above = std::upper_bound(probabilities.begin(), probabilities.end(), u);
   if (above == probabilities.begin()) return quantiles.front();
   if (above == probabilities.end()) return quantiles.back();
-  const auto i = static_cast<std::size_t>(above - probabilities.begin());
+  const std::size_t i = above - probabilities.begin();
   const double share = (u - probabilities[i - 1]) / (probabilities[i] - probabilities[i - 1]);
   return quantiles[i - 1] + share * (quantiles[i] - quantiles[i - 1]);
 }

@@ -74,7 +74,7 @@ void store(Simulations& all, const Job& job, Row row) {
 
 int extra_simulations(const Scenario& scenario) {
   const auto changes = [&](Without what) { return may_change(scenario, what); };
-  return static_cast<int>(std::ranges::count_if(kLeftOut, changes));
+  return std::ranges::count_if(kLeftOut, changes);
 }
 
 namespace {
@@ -116,7 +116,7 @@ class Forecaster {
         journal_(options.journal) {}
 
   Simulations run() {
-    const auto draws = static_cast<std::size_t>(draw_count(scenario_, options_.draws));
+    const std::size_t draws = draw_count(scenario_, options_.draws);
     all_.without.resize(scenario_.points.size());
     for (std::size_t draw = 0; draw < draws; ++draw)
       all_.inputs.push_back(low_discrepancy(draw, scenario_.assumptions.size()));
@@ -298,7 +298,7 @@ class Forecaster {
   /// so that their experiment is built once; otherwise each job is alone.
   std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::size_t>& missing) const {
     constexpr std::size_t kManyJobs = 100;  // for each process
-    const bool many = missing.size() >= kManyJobs * static_cast<std::size_t>(options_.processes);
+    const bool many = missing.size() >= kManyJobs * options_.processes;
     std::vector<std::vector<std::size_t>> groups;
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> known;  // by point and draw
     for (const std::size_t job : missing) {

@@ -53,7 +53,7 @@ double covariance(const std::vector<double>& a, const std::vector<double>& b) {
   const double mean_a = mean(a), mean_b = mean(b);
   double sum = 0;
   for (std::size_t k = 0; k < a.size(); ++k) sum += (a[k] - mean_a) * (b[k] - mean_b);
-  return sum / static_cast<double>(a.size());
+  return sum / a.size();
 }
 
 /// The error of one point before anything was measured.
@@ -146,7 +146,7 @@ ErrorModel model_of(const Scenario& scenario, const std::vector<PriorError>& err
 
 double normal_sample(unsigned k, std::size_t stream) {
   const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
-  return normal_quantile((static_cast<double>(mixed) + 0.5) / kDiscrepancySamples);
+  return normal_quantile((mixed + 0.5) / kDiscrepancySamples);
 }
 
 ErrorModel error_model(const Scenario& scenario, Library& library, bool has_discrepancy) {
@@ -195,7 +195,7 @@ std::vector<std::size_t> resampled(const std::vector<double>& weights, std::size
   double below = 0;
   std::size_t draw = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const double at = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
+    const double at = (i + 0.5) / count;
     while (draw + 1 < weights.size() && below + weights[draw] < at) below += weights[draw++];
     chosen.push_back(draw);
   }

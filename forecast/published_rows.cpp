@@ -42,7 +42,7 @@ double share_of_trend(const std::string& relation, const std::vector<double>& va
   for (std::size_t i = 0; i < values.size(); ++i) {
     holds += relation == "less_than" ? values[i] < below[i] : values[i] > below[i];
   }
-  return static_cast<double>(holds) / static_cast<double>(values.size());
+  return static_cast<double>(holds) / values.size();
 }
 
 /// The value of the column with ideal scaling, where throughput is proportional to the number of workers. It

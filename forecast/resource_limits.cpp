@@ -41,7 +41,7 @@ double server_bytes(const Experiment& experiment) {
 }
 
 Bytes machine_memory() {
-  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))};
+  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)};
 }
 
 Bytes memory_limit(const std::string& text) {
@@ -92,7 +92,7 @@ void check_limits(const RunSize& size, const RunLimits& limits) {
 }
 
 void check_process_memory(Bytes each, int processes, const std::string& limit_text) {
-  const Bytes limit = memory_limit(limit_text), needed = static_cast<double>(processes) * each;
+  const Bytes limit = memory_limit(limit_text), needed = processes * each;
   if (needed <= limit) return;
   const int fit = static_cast<int>(limit / each);
   const std::string way_out = fit >= 1 ? fmt::format("use -j {} or raise --memory-limit", fit)
@@ -114,9 +114,7 @@ Seconds time_limit(const std::string& text) {
 double children_seconds() {
   rusage used{};
   getrusage(RUSAGE_CHILDREN, &used);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
+  const auto seconds = [](const timeval& time) { return time.tv_sec + 1e-6 * time.tv_usec; };
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
@@ -152,7 +150,7 @@ Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>&
     });
   }
   run_tasks(tasks, 1, [](std::size_t, const std::string&) {});
-  const double per_point = (children_seconds() - after_calibration) / static_cast<double>(tried.size());
+  const double per_point = (children_seconds() - after_calibration) / tried.size();
   return {draws * (after_calibration - begun) + simulations * per_point};
 }
 
@@ -186,7 +184,7 @@ SimulationCost simulation_cost(const Experiment& experiment) {
 void check_time(const Experiment& largest, const RunSize& size, const RunLimits& limits) {
   const Seconds limit = time_limit(limits.time_limit);
   const auto [messages, one] = simulation_cost(largest);
-  const double simulations = size.simulations / static_cast<double>(size.points);
+  const double simulations = size.simulations / size.points;
   const double at_once = std::clamp<double>(limits.processes, 1, simulations);
   const Seconds needed = simulations / at_once * one;
   if (needed <= limit) return;

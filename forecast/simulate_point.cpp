@@ -205,7 +205,7 @@ void set_times(Row& row, const std::vector<StepSeconds>& steps, StepStatistic st
 void set_token_columns(Row& row, const Experiment& experiment, double samples_per_second) {
   const std::int64_t tokens = tokens_of_sample(experiment.model);
   if (tokens == 0) return;
-  const double rate = static_cast<double>(tokens) * samples_per_second;
+  const double rate = tokens * samples_per_second;
   row.set("tokens_per_second", rate);
   row.set("tokens_per_second_per_device", rate / experiment.plan.devices);
   const double of_device = samples_per_second / experiment.plan.devices;

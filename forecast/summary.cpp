@@ -39,7 +39,7 @@ double variance(const std::vector<double>& values) {
   const double centre = mean(values);
   double sum = 0;
   for (const double value : values) sum += (value - centre) * (value - centre);
-  return sum / static_cast<double>(values.size());
+  return sum / values.size();
 }
 
 /// A scaling series: points that differ in the number of workers only.

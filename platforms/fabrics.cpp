@@ -78,9 +78,7 @@ std::pair<int, int> FatTree::ends(int id) const {
 std::string FatTree::link_kind(int id) const {
   const int level = level_of_link(id);
   const auto name = [this](int l) {
-    return l == 0                                      ? "leaf"
-           : l + 1 == static_cast<int>(levels_.size()) ? "spine"
-                                                       : fmt::format("level-{} switch", l + 1);
+    return l == 0 ? "leaf" : l + 1 == std::ssize(levels_) ? "spine" : fmt::format("level-{} switch", l + 1);
   };
   return name(level) + " - " + name(level + 1);
 }
@@ -107,8 +105,7 @@ namespace {
 /// Symmetric hash of two ports, so that both directions take the same cable. Multipliers: Knuth's golden
 /// ratio and the finalizer of MurmurHash3 (public domain).
 unsigned hash_pair(int a, int b) {
-  std::uint32_t h =
-      static_cast<std::uint32_t>(std::min(a, b)) * 0x9E3779B1U + static_cast<std::uint32_t>(std::max(a, b));
+  std::uint32_t h = std::min(a, b) * 0x9E3779B1U + std::max(a, b);
   h = (h ^ (h >> 16)) * 0x85EBCA6BU;
   h = (h ^ (h >> 13)) * 0xC2B2AE35U;
   return h ^ (h >> 16);
@@ -151,8 +148,8 @@ void Dragonfly::route(int from_port, int to_port, int first_link, std::vector<in
     const bool valiant = choice >= kMinimalChoices || shape_.routing == DragonflyShape::Routing::valiant;
     choice += hash_pair(from_port, to_port);
     if (valiant && shape_.groups > 2) {
-      int middle = static_cast<int>(choice % static_cast<unsigned>(shape_.groups - 2));
-      choice /= static_cast<unsigned>(shape_.groups - 2);
+      int middle = choice % (shape_.groups - 2);
+      choice /= shape_.groups - 2;
       const auto [low, high] = std::minmax(from_group, to_group);
       if (middle >= low) ++middle;
       if (middle >= high) ++middle;
@@ -166,7 +163,7 @@ void Dragonfly::route(int from_port, int to_port, int first_link, std::vector<in
 int Dragonfly::cross_to_group(int from, int group, unsigned choice, int first_link,
                               std::vector<int>& links) const {
   const int here = from / routers_;
-  const int cable = static_cast<int>(choice % static_cast<unsigned>(shape_.cables_per_group_pair));
+  const int cable = choice % shape_.cables_per_group_pair;
   route_in_group(from, gateway(here, group, cable), first_link, links);
   links.push_back(first_link + first_global_ + here * global_per_group_ +
                   index_without(here, group) * shape_.cables_per_group_pair + cable);

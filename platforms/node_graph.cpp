@@ -116,7 +116,7 @@ void NodeGraph::find_routes() {
   for (int from = 0; from < terminals_; ++from) {
     const std::vector<int> entry = cheapest_entries(from);
     for (int to = 0; to < terminals_; ++to) {
-      route_start_.push_back(static_cast<int>(route_links_.size()));
+      route_start_.push_back(route_links_.size());
       if (!staged_ || from >= devices_ || to >= devices_ || !over_host(from, to, entry)) {
         append_path(from, to, entry);
         continue;
@@ -124,15 +124,15 @@ void NodeGraph::find_routes() {
       const int socket = socket_of(from, devices_);
       append_path(from, socket, entry);
       route_links_.push_back(staging_link_);
-      append_path(socket, to, from_socket[static_cast<std::size_t>(socket - first_socket_)]);
+      append_path(socket, to, from_socket[socket - first_socket_]);
     }
   }
-  route_start_.push_back(static_cast<int>(route_links_.size()));
+  route_start_.push_back(route_links_.size());
 }
 
 /// Appends the links of the path to `to`. @param entry  cheapest_entries(from)
 void NodeGraph::append_path(int from, int to, const std::vector<int>& entry) {
-  const auto start = static_cast<std::ptrdiff_t>(route_links_.size());
+  const std::ptrdiff_t start = route_links_.size();
   for (int at = to; at != from; at = ends_[entry[at]].first) route_links_.push_back(shared_id(entry[at]));
   std::reverse(route_links_.begin() + start, route_links_.end());
 }

@@ -23,8 +23,8 @@ class NodeGraph {
   int host() const { return devices_; }
   int nic(int index) const { return devices_ + 1 + index; }
   int disk() const { return devices_ + 1 + ports_; }  ///< exists only with local storage
-  int vertex_count() const { return static_cast<int>(names_.size()); }
-  int link_count() const { return static_cast<int>(links_.size()); }
+  int vertex_count() const { return names_.size(); }
+  int link_count() const { return links_.size(); }
   const Link& link(int id) const { return links_[id]; }
   std::pair<int, int> ends(int id) const { return ends_[id]; }
   const std::string& vertex_name(int vertex) const { return names_[vertex]; }
@@ -37,7 +37,7 @@ class NodeGraph {
   bool relays(int vertex) const { return vertex >= terminals_ || (devices_relay_ && vertex < devices_); }
   /// The id with which a route names the link. Links stand in pairs of directions, which share one id if the
   /// link is half-duplex.
-  int shared_id(int id) const { return half_duplex_[static_cast<std::size_t>(id)] != 0 ? id & ~1 : id; }
+  int shared_id(int id) const { return half_duplex_[id] != 0 ? id & ~1 : id; }
   /// Appends the link ids of the route, each plus `first_link`.
   void route(int from, int to, int first_link, std::vector<int>& links) const;
 

@@ -28,7 +28,7 @@ void apply_fabric_bound(Bisection& best, const FatTreeShape& tree, const Network
     bandwidth *= level.down / (level.taper * level.up);
     const std::int64_t groups = (ports + span - 1) / span;
     if (groups == 1) return;  // nothing above is needed to join these nodes
-    lower_to(best, static_cast<double>(groups * cables) * bandwidth / 2,
+    lower_to(best, (groups * cables) * bandwidth / 2,
              fmt::format("half of the cables up from level {}", l + 1));
   }
 }

@@ -15,7 +15,7 @@ void check_level(const YamlMap& map, FatTreeLevel& level) {
   if (map.has("up")) {
     plain_value(map, "up").integer(1, level.down);
   } else {
-    level.up = std::max(1, static_cast<int>(std::lround(level.down / level.taper)));
+    level.up = std::max<int>(1, std::lround(level.down / level.taper));
   }
 }
 
@@ -109,7 +109,7 @@ void read_torus_size(const YamlValue& size, TorusShape& torus) {
   const std::vector<YamlValue> sizes =
       size.is(YamlNode::Kind::sequence) ? size.list() : std::vector<YamlValue>{};
   if (sizes.size() != 3) size.expected("three sizes, such as [25, 16, 24]");
-  for (int d = 0; d < 3; ++d) torus.size[d] = static_cast<int>(sizes[d].integer(1, kMaxTorusSize));
+  for (int d = 0; d < 3; ++d) torus.size[d] = sizes[d].integer(1, kMaxTorusSize);
 }
 
 /// The cable of one dimension of a torus.

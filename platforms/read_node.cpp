@@ -27,9 +27,9 @@ PeerLink read_peer(const YamlValue& value, int devices) {
   const std::vector<YamlValue> items = value.list();
   if (items.size() != 2 && items.size() != 3) value.expected(form);
   PeerLink peer;
-  peer.a = static_cast<int>(items[0].integer(0, devices - 1));
-  peer.b = static_cast<int>(items[1].integer(0, devices - 1));
-  if (items.size() == 3) peer.count = static_cast<int>(items[2].integer(1, kMaxCables));
+  peer.a = items[0].integer(0, devices - 1);
+  peer.b = items[1].integer(0, devices - 1);
+  if (items.size() == 3) peer.count = items[2].integer(1, kMaxCables);
   if (peer.a == peer.b) value.refuse("a device cannot be linked to itself");
   return peer;
 }

@@ -30,7 +30,7 @@ int read_version(const YamlValue& value) {
   const auto number = parse_integer(next_part(rest));
   if (!major || !number || *major != 2 || *number < kOldest % 100 || *number > kNewest % 100)
     value.expected("a version of NCCL from 2.0 on, in quotes, such as \"2.18\"");
-  return static_cast<int>(100 * *major + *number);
+  return 100 * *major + *number;
 }
 
 /// Whether connections over sockets have threads of their own: from 2.4.8 on (NVIDIA/nccl pull request 223,

@@ -25,21 +25,21 @@ int Torus::neighbour(int router, int dimension, bool up) const {
 
 void Torus::route(int from_port, int to_port, int first_link, std::vector<int>& links) const {
   int at = edge(from_port);
-  const int to = edge(to_port), cables = 2 * static_cast<int>(dimensions_.size());
+  const int to = edge(to_port), cables = 2 * dimensions_.size();
   for (std::size_t i = 0; i < dimensions_.size(); ++i) {
     const int d = dimensions_[i], size = shape_.size[d];
     const int from = at / stride_[d] % size;
     const int ahead = (to / stride_[d] % size - from + size) % size;
     const bool up = 2 * ahead == size ? from % 2 == 0 : 2 * ahead < size;
     for (int hop = up ? ahead : size - ahead; hop > 0 && ahead > 0; --hop) {
-      links.push_back(first_link + at * cables + 2 * static_cast<int>(i) + (up ? 0 : 1));
+      links.push_back(first_link + at * cables + 2 * i + (up ? 0 : 1));
       at = neighbour(at, d, up);
     }
   }
 }
 
 std::pair<int, int> Torus::ends(int id) const {
-  const int router = id / (2 * static_cast<int>(dimensions_.size()));
+  const int router = id / (2 * std::ssize(dimensions_));
   return {router, neighbour(router, dimensions_[id / 2 % dimensions_.size()], id % 2 == 0)};
 }
 
@@ -50,7 +50,7 @@ std::string Torus::vertex_name(int vertex) const {
 
 std::string Torus::dotted_link_name(int id) const {
   const auto [x, y, z] = shape_.size;
-  const int dimensions = static_cast<int>(dimensions_.size()), router = id / (2 * dimensions);
+  const int dimensions = dimensions_.size(), router = id / (2 * dimensions);
   return fmt::format("router{}-{}-{}.cable.{}.{}", router % x, router / x % y, router / x / y % z,
                      "xyz"[dimensions_[id / 2 % dimensions]], id % 2 == 0 ? "up" : "down");
 }
@@ -110,7 +110,7 @@ int Topology::port_towards(Terminal from, Terminal to) const {
 void Topology::route(int from, int to, std::vector<int>& links) const {
   const std::size_t first = links.size();
   usual_route(from, to, links);
-  const auto begin = links.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto begin = links.begin() + first;
   if (dead_.empty() || std::none_of(begin, links.end(), [this](int id) { return is_dead(id); })) return;
   const auto around = detour(from, to);
   if (!around) throw std::invalid_argument("dead links leave no route between two endpoints");
@@ -130,7 +130,7 @@ void Topology::route(int from, int to, unsigned choice, std::vector<int>& links)
   if (choice == 0) return route(from, to, links);
   const std::size_t first = links.size();
   usual_route(from, to, links, choice);
-  const auto begin = links.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto begin = links.begin() + first;
   if (std::none_of(begin, links.end(), [this](int id) { return is_dead(id); })) return;
   links.resize(first);
   route(from, to, links);
@@ -184,10 +184,7 @@ std::optional<std::vector<int>> Topology::detour(int from, int to) const {
     int entry;  ///< the link that leads to it; -1: none
   };
   const int start = terminal_vertex(from, to), end = terminal_vertex(to, from);
-  const auto rank = [&](int id) {
-    return mixed_hash(mixed_hash(static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to)),
-                      static_cast<std::uint64_t>(id));
-  };
+  const auto rank = [&](int id) { return mixed_hash(mixed_hash(from, to), id); };
   std::unordered_map<int, Reached> reached{{start, {0, -1}}};
   std::priority_queue<std::pair<double, int>, std::vector<std::pair<double, int>>, std::greater<>> waiting;
   for (waiting.push({0, start}); !waiting.empty();) {

@@ -21,7 +21,7 @@ class Torus {
  public:
   explicit Torus(const TorusShape& shape);
 
-  int link_count() const { return 2 * static_cast<int>(dimensions_.size()) * vertex_count(); }
+  int link_count() const { return 2 * dimensions_.size() * vertex_count(); }
   int vertex_count() const { return shape_.size[0] * shape_.size[1] * shape_.size[2]; }
   const Link& link(int id) const { return shape_.cable[dimensions_[id / 2 % dimensions_.size()]]; }
   int edge(int port) const { return port / shape_.ports_per_router; }

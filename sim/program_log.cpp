@@ -10,11 +10,11 @@ std::int64_t ProgramLog::last_on(Stream stream) const {
 }
 
 std::int64_t ProgramLog::add(LoggedOperation operation, Stream stream) {
-  const auto index = static_cast<std::int64_t>(operations.size());
+  const std::int64_t index = operations.size();
   operation.after = waited_;
   const std::int64_t before = last_on(stream);
   if (before >= 0) {
-    const auto& earlier = operations[static_cast<std::size_t>(before)].after;  // it waits for these already
+    const auto& earlier = operations[before].after;  // it waits for these already
     std::erase_if(operation.after,
                   [&](std::int64_t one) { return one == before || std::ranges::count(earlier, one) > 0; });
     operation.after.push_back(before);
@@ -26,7 +26,7 @@ std::int64_t ProgramLog::add(LoggedOperation operation, Stream stream) {
 
 void ProgramLog::waited_for(std::int64_t operation) {
   if (operation < 0) return;
-  const auto& earlier = operations[static_cast<std::size_t>(operation)].after;
+  const auto& earlier = operations[operation].after;
   std::erase_if(waited_,
                 [&](std::int64_t one) { return one == operation || std::ranges::count(earlier, one) > 0; });
   waited_.push_back(operation);

@@ -8,8 +8,8 @@
 namespace stepcast::reference {
 
 Array dense(const Case& c) {
-  const auto in = static_cast<std::size_t>(c.layer.input.back());
-  const auto out = static_cast<std::size_t>(c.layer.output.back());
+  const std::size_t in = c.layer.input.back();
+  const std::size_t out = c.layer.output.back();
   Array y(output_elements(c));
   for (std::size_t row = 0; row < y.size() / out; ++row) {
     for (std::size_t o = 0; o < out; ++o) {
@@ -22,8 +22,8 @@ Array dense(const Case& c) {
 }
 
 void dense_backward(const Case& c, const Array& output_gradient, Gradients& gradients) {
-  const auto in = static_cast<std::size_t>(c.layer.input.back());
-  const auto out = static_cast<std::size_t>(c.layer.output.back());
+  const std::size_t in = c.layer.input.back();
+  const std::size_t out = c.layer.output.back();
   for (std::size_t row = 0; row < output_gradient.size() / out; ++row) {
     for (std::size_t o = 0; o < out; ++o) {
       const double dy = output_gradient[row * out + o];
@@ -80,7 +80,7 @@ double slope(const Layer& layer, double x) {
 
 double kept(const Case& c, std::size_t i) {
   const double share = c.layer.coefficient;
-  const bool dropped = dropout_bits(c.dropout_key, static_cast<std::uint32_t>(i)) < dropout_threshold(share);
+  const bool dropped = dropout_bits(c.dropout_key, i) < dropout_threshold(share);
   return dropped || share >= 1 ? 0 : 1 / (1 - share);
 }
 
@@ -91,9 +91,9 @@ std::size_t source_of(const Case& c, std::size_t i) {
   std::size_t index = 0, scale = 1;
   for (std::size_t d = out.size(); d-- > 0;) {
     const auto factor = d == 0 ? std::size_t{1} : static_cast<std::size_t>(c.layer.window.kernel[d - 1]);
-    index += i % static_cast<std::size_t>(out[d]) / factor * scale;
-    i /= static_cast<std::size_t>(out[d]);
-    scale *= static_cast<std::size_t>(in[d]);
+    index += i % out[d] / factor * scale;
+    i /= out[d];
+    scale *= in[d];
   }
   return index + i * scale;
 }
@@ -151,8 +151,7 @@ namespace {
 
 /// Logarithm of the sum of exponentials of one row.
 double log_sum(const Array& x, std::size_t begin, std::size_t length) {
-  const double top = *std::max_element(x.begin() + static_cast<std::ptrdiff_t>(begin),
-                                       x.begin() + static_cast<std::ptrdiff_t>(begin + length));
+  const double top = *std::max_element(x.begin() + begin, x.begin() + (begin + length));
   double sum = 0;
   for (std::size_t i = 0; i < length; ++i) sum += std::exp(x[begin + i] - top);
   return top + std::log(sum);
@@ -160,12 +159,12 @@ double log_sum(const Array& x, std::size_t begin, std::size_t length) {
 
 double softmax_loss(const Case& c) {
   const Array& x = c.inputs[0];
-  const auto classes = static_cast<std::size_t>(c.layer.input.back());
+  const std::size_t classes = c.layer.input.back();
   double sum = 0;
   for (std::size_t row = 0; row < c.targets.size(); ++row) {
     sum += log_sum(x, row * classes, classes) - x[row * classes + static_cast<std::size_t>(c.targets[row])];
   }
-  return sum / static_cast<double>(c.targets.size());
+  return sum / c.targets.size();
 }
 
 double element_loss(const Case& c, std::size_t i) {
@@ -186,7 +185,7 @@ Array loss(const Case& c) {
   if (c.layer.kind == LayerKind::softmax_cross_entropy) return {softmax_loss(c)};
   double sum = 0;
   for (std::size_t i = 0; i < c.inputs[0].size(); ++i) sum += element_loss(c, i);
-  return {sum / static_cast<double>(c.inputs[0].size())};
+  return {sum / c.inputs[0].size()};
 }
 
 void loss_backward(const Case& c, const Array& output_gradient, Gradients& gradients) {
@@ -194,12 +193,11 @@ void loss_backward(const Case& c, const Array& output_gradient, Gradients& gradi
   const double weight = output_gradient.at(0);
   Array& dx = gradients.inputs[0];
   if (c.layer.kind != LayerKind::softmax_cross_entropy) {
-    for (std::size_t i = 0; i < x.size(); ++i)
-      dx[i] = weight * element_slope(c, i) / static_cast<double>(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) dx[i] = weight * element_slope(c, i) / x.size();
     return;
   }
-  const auto classes = static_cast<std::size_t>(c.layer.input.back());
-  const double scale = weight / static_cast<double>(c.targets.size());
+  const std::size_t classes = c.layer.input.back();
+  const double scale = weight / c.targets.size();
   for (std::size_t row = 0; row < c.targets.size(); ++row) {
     const double total = log_sum(x, row * classes, classes);
     for (std::size_t i = 0; i < classes; ++i)
@@ -246,7 +244,7 @@ void update(const Optimizer& optimizer, const Array& gradient, std::int64_t step
   for (std::size_t i = 0; i < value.size(); ++i) {
     double* state[2] = {nullptr, nullptr};
     for (std::size_t s = 0; s < states.size(); ++s) state[s] = &states[s][i];
-    update_one(optimizer, gradient[i], static_cast<double>(step), value[i], state);
+    update_one(optimizer, gradient[i], step, value[i], state);
   }
 }
 

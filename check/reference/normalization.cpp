@@ -19,10 +19,10 @@ struct Groups {
 
 Groups groups(const Case& c) {
   if (c.layer.kind == LayerKind::layer_norm) {
-    const auto features = static_cast<std::size_t>(c.layer.input.back());
+    const std::size_t features = c.layer.input.back();
     return {false, features, 1, output_elements(c) / features};
   }
-  const auto channels = static_cast<std::size_t>(c.layer.input.front());
+  const std::size_t channels = c.layer.input.front();
   return {true, channels, count(c.layer.input) / channels, channels};
 }
 
@@ -32,7 +32,7 @@ struct Statistics {
 };
 
 Statistics statistics(const Array& x, const Groups& g) {
-  Statistics s{Array(g.count), Array(g.count), static_cast<double>(x.size()) / static_cast<double>(g.count)};
+  Statistics s{Array(g.count), Array(g.count), static_cast<double>(x.size()) / g.count};
   for (std::size_t i = 0; i < x.size(); ++i) s.mean[g.group_of(i)] += x[i] / s.size;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double difference = x[i] - s.mean[g.group_of(i)];

@@ -76,12 +76,12 @@ void loss_backward(const Case& c, const Array& output_gradient, Gradients& gradi
 
 inline std::size_t count(const Shape& shape) {
   std::size_t product = 1;
-  for (const std::int64_t size : shape) product *= static_cast<std::size_t>(size);
+  for (const std::int64_t size : shape) product *= size;
   return product;
 }
 
 inline std::size_t output_elements(const Case& c) {
-  return static_cast<std::size_t>(c.batch) * count(c.layer.output);
+  return c.batch * count(c.layer.output);
 }
 
 }  // namespace stepcast::reference

@@ -19,7 +19,7 @@ struct Head {
     return (sample * tokens + token) * width + head * size + i;
   }
   std::size_t attended(std::size_t token) const { return causal ? token + 1 : tokens; }
-  double scale() const { return 1 / std::sqrt(static_cast<double>(size)); }
+  double scale() const { return 1 / std::sqrt(size); }
 };
 
 constexpr std::size_t kQuery = 0, kKey = 1, kValue = 2;
@@ -61,9 +61,9 @@ void query_back(const Array& x, const Head& a, std::size_t query, const Array& d
 
 template <class Visit>
 void for_each_query(const Case& c, const Visit& visit) {
-  const auto tokens = static_cast<std::size_t>(c.layer.input.front());
-  const auto width = static_cast<std::size_t>(c.layer.output.back());
-  const auto heads = static_cast<std::size_t>(c.layer.heads);
+  const std::size_t tokens = c.layer.input.front();
+  const std::size_t width = c.layer.output.back();
+  const std::size_t heads = c.layer.heads;
   for (std::size_t n = 0; n < static_cast<std::size_t>(c.batch); ++n) {
     for (std::size_t head = 0; head < heads; ++head) {
       const Head a{tokens, width, width / heads, n, head, c.layer.causal};

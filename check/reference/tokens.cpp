@@ -3,7 +3,7 @@
 namespace stepcast::reference {
 
 Array embedding(const Case& c) {
-  const auto columns = static_cast<std::size_t>(c.layer.output.back());
+  const std::size_t columns = c.layer.output.back();
   Array y(output_elements(c));
   for (std::size_t i = 0; i < y.size(); ++i) {
     y[i] = c.parameters[0][static_cast<std::size_t>(c.inputs[0][i / columns]) * columns + i % columns];
@@ -12,7 +12,7 @@ Array embedding(const Case& c) {
 }
 
 void embedding_backward(const Case& c, const Array& output_gradient, Gradients& gradients) {
-  const auto columns = static_cast<std::size_t>(c.layer.output.back());
+  const std::size_t columns = c.layer.output.back();
   for (std::size_t i = 0; i < output_gradient.size(); ++i) {
     const auto row = static_cast<std::size_t>(c.inputs[0][i / columns]);
     gradients.parameters[0][row * columns + i % columns] += output_gradient[i];

@@ -16,7 +16,7 @@ struct Geometry {
 
 Triple last_three(const std::vector<std::int64_t>& sizes, std::int64_t fill) {
   Triple triple{fill, fill, fill};
-  std::copy(sizes.begin(), sizes.end(), triple.end() - static_cast<std::ptrdiff_t>(sizes.size()));
+  std::copy(sizes.begin(), sizes.end(), triple.end() - sizes.size());
   return triple;
 }
 
@@ -36,7 +36,7 @@ Geometry geometry(const Case& c) {
 }
 
 std::size_t flat(const Triple& position, const Triple& size) {
-  return static_cast<std::size_t>((position[0] * size[1] + position[1]) * size[2] + position[2]);
+  return (position[0] * size[1] + position[1]) * size[2] + position[2];
 }
 
 template <class Visit>
@@ -49,7 +49,7 @@ void for_each_position(const Triple& size, const Visit& visit) {
 }
 
 std::size_t volume(const Triple& size) {
-  return static_cast<std::size_t>(size[0] * size[1] * size[2]);
+  return size[0] * size[1] * size[2];
 }
 
 /// Calls visit(position in the input, position in the kernel) for all elements of the window at one output
@@ -69,8 +69,8 @@ void for_each_tap(const Geometry& g, const Triple& out, const Visit& visit) {
 /// Calls visit(output, input, weight) with the indices of every product that a convolution sums.
 template <class Visit>
 void for_each_product(const Geometry& g, const Visit& visit) {
-  const auto channels = static_cast<std::size_t>(g.in_channels);
-  const auto filters = static_cast<std::size_t>(g.out_channels), groups = static_cast<std::size_t>(g.groups);
+  const std::size_t channels = g.in_channels;
+  const std::size_t filters = g.out_channels, groups = g.groups;
   const std::size_t read = channels / groups;  // by one filter
   for (std::size_t n = 0; n < static_cast<std::size_t>(g.batch); ++n) {
     for (std::size_t k = 0; k < filters; ++k) {
@@ -100,7 +100,7 @@ void for_each_window(const Geometry& g, const Visit& visit) {
 }
 
 std::size_t filter_of(const Geometry& g, std::size_t output) {
-  return output / volume(g.out) % static_cast<std::size_t>(g.out_channels);
+  return output / volume(g.out) % g.out_channels;
 }
 
 std::size_t largest(const Array& x, const std::vector<std::size_t>& indices) {
@@ -173,7 +173,7 @@ Array pool(const Case& c) {
     if (c.layer.kind == LayerKind::max_pool) {
       y[o] = x[largest(x, inputs)];
     } else {
-      for (const std::size_t i : inputs) y[o] += x[i] / static_cast<double>(inputs.size());
+      for (const std::size_t i : inputs) y[o] += x[i] / inputs.size();
     }
   });
   return y;
@@ -185,7 +185,7 @@ void pool_backward(const Case& c, const Array& output_gradient, Gradients& gradi
     if (c.layer.kind == LayerKind::max_pool) {
       dx[largest(c.inputs[0], inputs)] += output_gradient[o];
     } else {
-      for (const std::size_t i : inputs) dx[i] += output_gradient[o] / static_cast<double>(inputs.size());
+      for (const std::size_t i : inputs) dx[i] += output_gradient[o] / inputs.size();
     }
   });
 }

@@ -35,7 +35,7 @@ Bytes size_of(const std::string& option, const std::string& text) {
     const bool has_unit = unit != std::string::npos;
     bytes =
         parse_number(has_unit ? std::string_view(text).substr(0, text.size() - 1) : std::string_view(text));
-    if (bytes && has_unit) *bytes *= std::pow(1024.0, static_cast<double>(unit + 1));
+    if (bytes && has_unit) *bytes *= std::pow(1024.0, unit + 1);
   }
   if (!bytes || !(*bytes >= 1 && *bytes <= std::pow(2.0, 40))) refuse();
   return {std::floor(*bytes)};

@@ -47,7 +47,7 @@ NcclRanks first_devices(const Platform& platform, int ranks, int per_node) {
   if (group.nodes > platform.max_nodes)
     throw InputError(fmt::format("--gpus: {} devices, {} a node, are {} nodes; {} has at most {}", ranks,
                                  per_node, group.nodes, platform.name, platform.max_nodes));
-  group.devices.resize(static_cast<std::size_t>(per_node));
+  group.devices.resize(per_node);
   std::iota(group.devices.begin(), group.devices.end(), 0);
   return group;
 }
@@ -102,13 +102,12 @@ MeasuredTable read_table(const YamlValue& value, Library& library) {
   table.nccl = map.at("nccl").text();
   table.source = map.at("source").text();
   table.use = static_cast<MeasuredTable::Use>(map.at("use").one_of({"fit", "test", "set_aside"}));
-  table.ranks = static_cast<int>(map.at("ranks").integer(2, 1 << 20));
+  table.ranks = map.at("ranks").integer(2, 1 << 20);
   const auto per_node = map.maybe("per_node");
   const auto operation = map.maybe("operation");
   const Platform platform = platform_with(library, map.at("platform").text(), assignments(map));
   table.rows = collective_rows(
-      platform,
-      first_devices(platform, table.ranks, per_node ? static_cast<int>(per_node->integer(1, 256)) : 0),
+      platform, first_devices(platform, table.ranks, per_node ? per_node->integer(1, 256) : 0),
       operation ? static_cast<NcclOperation>(operation->one_of(nccl_operation_names()))
                 : NcclOperation::all_reduce,
       read_nccl_tests(map.at("printed").text(), table.name));

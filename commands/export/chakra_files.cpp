@@ -24,16 +24,15 @@ struct Transfer {
 
 /// The messages of every rank of a schedule, by round.
 std::vector<std::vector<Transfer>> transfers_of(const Schedule& schedule) {
-  std::vector<std::vector<Transfer>> transfers(static_cast<std::size_t>(schedule.ranks));
+  std::vector<std::vector<Transfer>> transfers(schedule.ranks);
   int first = 0;
   for (const Phase& phase : schedule.phases) {
     for (int round = 0; round < phase.rounds; ++round) {
       for (const Edge& edge : *phase.edges) {
         if (round < edge.delay || round >= edge.delay + phase.active) continue;
         const double share = static_cast<double>(phase.unit) * edge.chunks / schedule.parts;
-        transfers[static_cast<std::size_t>(edge.source)].push_back({first + round, true, edge.target, share});
-        transfers[static_cast<std::size_t>(edge.target)].push_back(
-            {first + round, false, edge.source, share});
+        transfers[edge.source].push_back({first + round, true, edge.target, share});
+        transfers[edge.target].push_back({first + round, false, edge.source, share});
       }
     }
     first += phase.rounds;
@@ -63,7 +62,7 @@ class SharedFacts {
   explicit SharedFacts(const Plan& plan) : plan_(plan) {
     for (const Communicator& one : plan.communicators) {
       auto& position = positions_.emplace_back();
-      for (std::size_t i = 0; i < one.ranks.size(); ++i) position[one.ranks[i].value] = static_cast<int>(i);
+      for (std::size_t i = 0; i < one.ranks.size(); ++i) position[one.ranks[i].value] = i;
     }
   }
 
@@ -79,7 +78,7 @@ class SharedFacts {
     if (!is_new) return known->second;
     std::vector<int> ranks = ranks_of(communicator, group);
     if (ranks.size() == plan_.endpoints.size()) return known->second;
-    const int next = static_cast<int>(numbers_.size()) + 1;  // group 0 of ASTRA-sim has all ranks
+    const int next = numbers_.size() + 1;  // group 0 of ASTRA-sim has all ranks
     known->second = std::to_string(numbers_.try_emplace(std::move(ranks), next).first->second);
     return known->second;
   }
@@ -99,8 +98,7 @@ class SharedFacts {
   std::vector<int> ranks_of(CommunicatorId number, int group) const {
     const Communicator& one = plan_.communicators[number.index()];
     std::vector<int> ranks;
-    for (int i = 0; i < one.size; ++i)
-      ranks.push_back(one.ranks[static_cast<std::size_t>(group * one.size + i)].value);
+    for (int i = 0; i < one.size; ++i) ranks.push_back(one.ranks[group * one.size + i].value);
     std::ranges::sort(ranks);
     return ranks;
   }
@@ -113,7 +111,7 @@ class SharedFacts {
 };
 
 std::uint64_t whole_bytes(double bytes) {
-  return static_cast<std::uint64_t>(std::max<long long>(std::llround(bytes), 1));
+  return std::max<long long>(std::llround(bytes), 1);
 }
 
 /// Writes the nodes of one rank.
@@ -141,7 +139,7 @@ class RankTrace {
   Ids nodes_before(const LoggedOperation& operation) const {
     Ids before;
     for (const std::int64_t earlier : operation.after) {
-      const Ids& own = ends_[static_cast<std::size_t>(earlier)];
+      const Ids& own = ends_[earlier];
       before.insert(before.end(), own.begin(), own.end());
     }
     std::ranges::sort(before);
@@ -150,7 +148,7 @@ class RankTrace {
   }
 
   std::uint64_t put(ChakraNode node) {
-    node.id = static_cast<std::uint64_t>(next_++);
+    node.id = next_++;
     write_(node);
     return node.id;
   }
@@ -164,7 +162,7 @@ class RankTrace {
     node.name = name;
     node.type = ChakraNode::Type::compute;
     node.after = std::move(after);
-    node.microseconds = static_cast<std::uint64_t>(std::llround(1e6 * total) - before);
+    node.microseconds = std::llround(1e6 * total) - before;
     node.on_host = on_host;
     return put(std::move(node));
   }
@@ -239,13 +237,13 @@ class RankTrace {
     const Communicator& communicator = communicator_of(shared_.plan(), collective);
     const int position = shared_.position(collective.communicator, rank_);
     const int place = position % communicator.size, first = position - place;
-    const auto calls = static_cast<std::int64_t>(collective.communicator.index() * 1009 + operation.call);
+    const std::int64_t calls = collective.communicator.index() * 1009 + operation.call;
     const std::int64_t first_tag = kCollectives + calls * 61 % kCollectives;
     Ids before = ends;
     int round = -1;
-    for (const Transfer& one : shared_.transfers(operation.collective)[static_cast<std::size_t>(place)]) {
+    for (const Transfer& one : shared_.transfers(operation.collective)[place]) {
       if (one.round != std::exchange(round, one.round)) before = std::exchange(ends, {});
-      const int peer = communicator.ranks[static_cast<std::size_t>(first + one.peer)].value;
+      const int peer = communicator.ranks[first + one.peer].value;
       ChakraNode node = message(one.sends, peer, one.share * collective.buffer.size.value, before);
       node.tag = first_tag + one.round;
       ends.push_back(put(std::move(node)));
@@ -291,7 +289,7 @@ ChakraFiles write_chakra_files(const std::filesystem::path& folder, const std::s
       ++files.ranks;
     }
   }
-  files.groups = static_cast<int>(shared.groups().size());
+  files.groups = shared.groups().size();
   if (files.groups > 0) write_atomically(folder / "comm_group.json", groups_json(shared.groups()));
   return files;
 }

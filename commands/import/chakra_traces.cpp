@@ -32,7 +32,7 @@ void print_content(const ChakraRun& run) {
       const bool on_host = node.type == ChakraNode::Type::compute && node.on_host;
       Content& kind = on_host ? host : all[static_cast<std::size_t>(node.type)];
       ++kind.nodes;
-      kind.seconds += 1e-6 * static_cast<double>(node.microseconds);
+      kind.seconds += 1e-6 * node.microseconds;
     }
   }
   const auto line = [&](const char* name, const Content& one, bool played) {

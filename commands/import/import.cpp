@@ -65,7 +65,7 @@ void print_host(const Profile& profile, const Attribution& all) {
 }
 
 void print_report(const Profile& profile, const Attribution& all, const Trace& trace) {
-  const double steps = static_cast<double>(all.steps.size());
+  const double steps = all.steps.size();
   const auto line = [&](const std::string& what, double seconds) {
     fmt::print("  {:<48} {:9.3f} ms  {:5.1f} %\n", what, 1e3 * seconds / steps,
                100 * seconds / all.gpu_seconds);
@@ -199,8 +199,8 @@ std::string head_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw InputError(fmt::format("{}: cannot read this file", file.string()));
   std::string text(kMostBytes, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  stream.read(text.data(), text.size());
+  text.resize(stream.gcount());
   return text;
 }
 

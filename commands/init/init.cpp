@@ -44,7 +44,7 @@ std::pair<int, int> worker_range(const std::string& text) {
 std::string name_of(const std::filesystem::path& file) {
   std::string name = file.stem().string();
   for (char& c : name) {
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    c = std::tolower(static_cast<unsigned char>(c));
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') c = '-';
   }
   return name;

@@ -55,7 +55,7 @@ int whole_number(const std::string& what, const std::string& text, int least, in
   if (!number || *number < least || *number > most)
     throw InputError(
         fmt::format("{}: expected an integer from {} to {}, got \"{}\"", what, least, most, printable(text)));
-  return static_cast<int>(*number);
+  return *number;
 }
 
 }  // namespace stepcast

@@ -67,7 +67,7 @@ std::string between_sockets_text(const PlatformStart& start, bool nvlinks, const
   constexpr std::array kRates{8, 16, 22};  // GB/s
   std::string text =
       fmt::format("  inter_socket_link: {{bandwidth: {} GB/s, latency: 0.3 us, source: \"{}\"}}\n",
-                  kRates.at(static_cast<std::size_t>(pcie_generation_of(start.device) - 3)), assumed);
+                  kRates.at(pcie_generation_of(start.device) - 3), assumed);
   if (!nvlinks) text += "  inter_socket_duplex: half  # copies between GPUs without peer access\n";
   if (!has_peer_access(start.device))
     text +=
@@ -264,7 +264,7 @@ std::string figure_source(const std::string& path, const std::string& like) {
 
 void append_figures(const YamlNode& device, const std::string& path, const std::string& like,
                     const std::map<std::string, std::string>& given, std::string& text) {
-  const auto indent = static_cast<std::size_t>(2 * (std::ranges::count(path, '.') + (path.empty() ? 0 : 1)));
+  const std::size_t indent = 2 * (std::ranges::count(path, '.') + (path.empty() ? 0 : 1));
   for (const auto& [key, value] : device.entries) {
     const std::string at = path.empty() ? key.text : path + "." + key.text;
     const YamlNode* figure = value.find("value");

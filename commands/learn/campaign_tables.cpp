@@ -137,7 +137,7 @@ Results campaign_results(const std::string& scenario, const std::vector<LearnedC
     row.set("best_" + one.objective, figure);
     row.set("regret", std::abs(figure - best));
     row.set("hours_to_best", seconds / kHour);
-    set_campaign_columns(row, one.times, static_cast<int>(one.trials.size()));
+    set_campaign_columns(row, one.times, one.trials.size());
   }
   return results;
 }

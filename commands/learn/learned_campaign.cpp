@@ -116,7 +116,7 @@ class Trainer {
       for (int fold = 0; fold < setting.folds; ++fold) {
         LearningRun& of_fold = runs.emplace_back(run);
         of_fold.seed = fold + 1;
-        of_fold.experiment.seed += static_cast<std::uint64_t>(fold);  // its steps take other times
+        of_fold.experiment.seed += fold;  // its steps take other times
         of_fold.experiment.learning->data.fold = fold;
         of_fold.experiment.learning->data.folds = setting.folds;
       }
@@ -180,7 +180,7 @@ Running started(const Scenario& scenario, const Point& point, const LearningRun&
 double figure_of(const FoldRows& rows, const std::string& objective) {
   double sum = 0;
   for (const Row& row : rows) sum += row.number(objective).value_or(std::numeric_limits<double>::quiet_NaN());
-  return sum / static_cast<double>(rows.size());
+  return sum / rows.size();
 }
 
 /// The value that the search maximises: the accuracy, or minus the logarithm of the loss. Without the
@@ -251,7 +251,7 @@ std::vector<LearnedCampaign> learned_campaigns(const LearningJob& job, const std
     campaigns.push_back(started(job.scenario, *point, run));
   }
   std::size_t points = 0;
-  for (const Running& one : campaigns) points += static_cast<std::size_t>(one.options.campaign.points);
+  for (const Running& one : campaigns) points += one.options.campaign.points;
   TaskProgress progress(points, "points");
   Trainer trainer(job);
   while (train_round(campaigns, trainer, progress)) {

@@ -20,16 +20,15 @@ constexpr double kTimedSeconds = 0.3;
 
 /// Steps of all workers.
 double worker_steps(const LearningRun& run) {
-  return static_cast<double>(run.experiment.plan.endpoints.size()) *
-         static_cast<double>(learning_steps(run.experiment)) *
-         static_cast<double>(mini_batches_a_step(run.experiment.plan));
+  return static_cast<double>(run.experiment.plan.endpoints.size()) * learning_steps(run.experiment) *
+         mini_batches_a_step(run.experiment.plan);
 }
 
 /// An upper bound of the processor time of a training [s].
 double most_seconds(const LearningRun& run) {
   const Model& model = run.experiment.model;
-  const double pass = static_cast<double>(run.batch) * training_flops(model).value / kSlowKernels;
-  return worker_steps(run) * (pass + kSlowLayer * static_cast<double>(model.layers.size()));
+  const double pass = run.batch * training_flops(model).value / kSlowKernels;
+  return worker_steps(run) * (pass + kSlowLayer * model.layers.size());
 }
 
 /// Processor time of a training [s].
@@ -47,8 +46,7 @@ double estimated_seconds(std::size_t run, std::int64_t all, const CutTraining& c
   for (std::int64_t tried = std::min<std::int64_t>(8, all);; tried = std::min(8 * tried, all)) {
     const double more = timed(cut(run, tried)) - first;
     if (more > kTimedSeconds || tried == all)
-      return first +
-             more / static_cast<double>(std::max<std::int64_t>(tried - 1, 1)) * static_cast<double>(all - 1);
+      return first + more / std::max<std::int64_t>(tried - 1, 1) * (all - 1);
   }
 }
 
@@ -83,7 +81,7 @@ CutTraining cut_trainings(const Scenario& scenario, const std::vector<LearningRu
 Seconds learning_time(const std::vector<LearningRun>& runs, const CutTraining& cut) {
   const auto most = [](const LearningRun& run) { return most_seconds(run); };
   const auto largest = std::ranges::max_element(runs, {}, most);
-  const auto index = static_cast<std::size_t>(largest - runs.begin());
+  const std::size_t index = largest - runs.begin();
   const double one = estimated_seconds(index, largest->experiment.learning->mini_batches, cut);
   return Seconds{most_seconds(runs) / most_seconds(*largest) * one};
 }

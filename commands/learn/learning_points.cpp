@@ -48,7 +48,7 @@ class LearningMemory : public WorkerMemory {
                  Learner::Options options)
       : rank_(options.rank),
         ranks_(ranks),
-        transport_(ranks.queues, rank_, static_cast<int>(ranks.plan.endpoints.size())),
+        transport_(ranks.queues, rank_, ranks.plan.endpoints.size()),
         learner_(experiment, backend, with_shared(std::move(options), transport_, ranks_.joint)),
         device_(learner_.device()) {
     device_->begin();
@@ -103,14 +103,14 @@ class LearningMemory : public WorkerMemory {
 }  // namespace
 
 std::string unsupported_simulated_learning(const Experiment& experiment) {
-  const int ranks = static_cast<int>(experiment.plan.endpoints.size());
+  const int ranks = experiment.plan.endpoints.size();
   const std::string why =
       unsupported_in_real_run(experiment.plan, ranks, has_joint_networks(experiment.plan));
   return why.empty() ? unsupported_learning(experiment) : why;
 }
 
 Bytes learning_memory(const Experiment& experiment) {
-  return static_cast<double>(experiment.plan.endpoints.size()) * experiment.plan.memory.total();
+  return experiment.plan.endpoints.size() * experiment.plan.memory.total();
 }
 
 SimulatedLearning simulate_learning(const Experiment& experiment, std::int64_t batch,
@@ -122,7 +122,7 @@ SimulatedLearning simulate_learning(const Experiment& experiment, std::int64_t b
   std::vector<std::unique_ptr<LearningMemory>> ranks;
   Simulation simulation = simulation_of(experiment);
   simulation.fold = Folding::never;
-  for (const RankId rank : first_ranks(static_cast<int>(experiment.plan.endpoints.size()))) {
+  for (const RankId rank : first_ranks(experiment.plan.endpoints.size())) {
     ranks.push_back(std::make_unique<LearningMemory>(
         experiment, *backend, shared, Learner::Options{rank, batch, data, [] {}, kMayCompress}));
     simulation.memories.push_back(ranks.back().get());

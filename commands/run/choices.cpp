@@ -77,7 +77,7 @@ void set_choice(Row& row, std::size_t point, const Best& best, const Simulations
     ratios[i] /= best.rates[i];
   }
   const auto interval = forecast_interval(ratios);
-  row.set("best_probability", wins / static_cast<double>(ratios.size()));
+  row.set("best_probability", wins / ratios.size());
   row.set("ratio_to_best", interval.median);
   row.set("ratio_to_best_low", interval.low);
   row.set("ratio_to_best_high", interval.high);
@@ -146,9 +146,7 @@ std::optional<WorthyWorkers> worthy_workers(const Scenario& scenario, const std:
     }
   }
   std::ranges::sort(worthy);
-  const auto at = [&](double p) {
-    return worthy[static_cast<std::size_t>(p * static_cast<double>(worthy.size() - 1))];
-  };
+  const auto at = [&](double p) { return worthy[static_cast<std::size_t>(p * (worthy.size() - 1))]; };
   return WorthyWorkers{at(0.05), at(0.5), at(0.95), largest};
 }
 

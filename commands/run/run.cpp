@@ -30,7 +30,7 @@ namespace {
 std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOptions& options) {
   std::vector<std::size_t> points;
   for (std::size_t i = 0; i < scenario.points.size(); ++i) {
-    if (static_cast<int>(i % static_cast<std::size_t>(options.shards)) == options.shard) points.push_back(i);
+    if (static_cast<int>(i % options.shards) == options.shard) points.push_back(i);
   }
   if (points.empty())
     throw InputError(fmt::format("--shard: expected i below {}, the number of points, got {}",

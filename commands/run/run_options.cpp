@@ -21,8 +21,8 @@ void read_shard(RunOptions& options) {
     throw InputError(
         fmt::format("--shard: expected i/N with 0 <= i < N, got \"{}\"", printable(options.shard_text)));
   }
-  options.shard = static_cast<int>(*shard);
-  options.shards = static_cast<int>(*shards);
+  options.shard = *shard;
+  options.shards = *shards;
 }
 
 }  // namespace stepcast

@@ -212,8 +212,7 @@ void print_rough_points(const Results& shown) {
   fmt::print(
       "Simulated roughly, with no known bound of the error (columns fidelity and folding): {} of {} "
       "points: {}{}. For every message: --set simulation.fidelity=message\n",
-      rough.size(), shown.rows.size(),
-      fmt::join(rough.begin(), rough.begin() + static_cast<std::ptrdiff_t>(named), "; "),
+      rough.size(), shown.rows.size(), fmt::join(rough.begin(), rough.begin() + named, "; "),
       named < rough.size() ? "; ..." : "");
 }
 

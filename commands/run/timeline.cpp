@@ -31,7 +31,7 @@ namespace {
 constexpr int kDefaultRanks = 8, kMostUnfolded = 4096;
 
 std::vector<int> default_ranks(const Plan& plan) {
-  const int count = static_cast<int>(plan.endpoints.size());
+  const int count = plan.endpoints.size();
   std::set<int> ranks;
   if (count > kDefaultRanks) {
     for (const Role& role : plan.roles) {
@@ -45,7 +45,7 @@ std::vector<int> default_ranks(const Plan& plan) {
 }  // namespace
 
 std::vector<int> timeline_ranks(const Plan& plan, const std::string& text) {
-  const int count = static_cast<int>(plan.endpoints.size());
+  const int count = plan.endpoints.size();
   if (text.empty()) return default_ranks(plan);
   std::set<int> ranks;
   if (text == "all") {
@@ -61,7 +61,7 @@ std::vector<int> timeline_ranks(const Plan& plan, const std::string& text) {
       throw InputError(fmt::format(
           "--timeline-ranks: expected ranks below {}, such as 0,8-15, or all; got \"{}\"", count, text));
     }
-    for (auto rank = *first; rank <= *last; ++rank) ranks.insert(static_cast<int>(rank));
+    for (auto rank = *first; rank <= *last; ++rank) ranks.insert(rank);
   }
   return {ranks.begin(), ranks.end()};
 }

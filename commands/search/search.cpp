@@ -161,7 +161,7 @@ void search(const SearchCommand& command) {
              to_string(search_table(searched, evaluations, options, kShownEvaluations), terminal_width()));
   print_best(best, options, as_written);
   if (!learner) print_equal(evaluations, options, as_written, library);
-  if (static_cast<double>(evaluations.size()) < std::min<double>(command.evaluations, point_count(space)))
+  if (evaluations.size() < std::min<double>(command.evaluations, point_count(space)))
     fmt::print(
         "{} of {} evaluations: the method proposes no new settings; try another --by, --seed or "
         "--population\n",

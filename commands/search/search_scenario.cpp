@@ -90,7 +90,7 @@ void check(const SearchedScenario& searched, Library& library) {
 std::vector<std::vector<Assignment>> drawn_values(const Scenario& scenario,
                                                   const std::vector<Assignment>& point, int draws,
                                                   Library& library) {
-  const auto count = static_cast<std::size_t>(draw_count(scenario, draws));
+  const std::size_t count = draw_count(scenario, draws);
   std::vector<std::vector<Assignment>> all;
   for (std::size_t draw = 0; draw < count; ++draw) {
     const std::vector<double> inputs = low_discrepancy(draw, scenario.assumptions.size());
@@ -180,7 +180,7 @@ SearchSimulator::SearchSimulator(const SearchedScenario& searched, Library& libr
     : searched_(searched),
       library_(library),
       limits_(limits_of(command)),
-      progress_((static_cast<std::size_t>(command.evaluations) + 1) * searched.draws.size(), "simulations") {}
+      progress_((command.evaluations + 1) * searched.draws.size(), "simulations") {}
 
 std::map<std::string, Row> SearchSimulator::rows_of(const ChosenSettings& settings) {
   const std::size_t draws = searched_.draws.size();

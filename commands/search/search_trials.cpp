@@ -39,16 +39,16 @@ class Trials {
     return evaluations_.size() > before;
   }
 
-  bool is_complete() const { return static_cast<int>(evaluations_.size()) >= options_.evaluations; }
+  bool is_complete() const { return std::ssize(evaluations_) >= options_.evaluations; }
   std::vector<Evaluation>& evaluations() { return evaluations_; }
 
  private:
   /// The optimizer's proposals of a round, with at most as many new ones as evaluations are left.
   std::vector<Trial> proposals() {
-    const int left = options_.evaluations - static_cast<int>(evaluations_.size());
+    const int left = options_.evaluations - evaluations_.size();
     std::vector<Trial> trials;
     std::set<std::string> names;
-    while (static_cast<int>(names.size()) < left && static_cast<int>(trials.size()) < options_.at_once) {
+    while (std::ssize(names) < left && std::ssize(trials) < options_.at_once) {
       const auto trial = optimizer_.ask();
       if (!trial) break;
       trials.push_back(*trial);

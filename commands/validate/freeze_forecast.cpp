@@ -103,7 +103,7 @@ std::vector<Row> means_over_starts(const std::vector<PointSimulation>& simulatio
     for (; end < rows.size() && simulations[end].point == simulations[begin].point; ++end)
       sum += rows[end].number("step_seconds").value_or(0);
     points.push_back(rows[begin]);
-    points.back().set("step_seconds", sum / static_cast<double>(end - begin));
+    points.back().set("step_seconds", sum / (end - begin));
   }
   return points;
 }

@@ -45,7 +45,7 @@ void check_learning_forecast(const Validation& validation, const std::vector<Exp
     }
   }
   const CutTraining cut = [&](std::size_t run, std::int64_t mini_batches) {
-    const auto length = static_cast<int>(mini_batches);
+    const int length = mini_batches;
     Overrides of_training =
         learning_overrides(experiment(point_of[run], Overrides{.mini_batches = length}), 1);
     of_training.mini_batches = length;

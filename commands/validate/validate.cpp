@@ -43,8 +43,7 @@ long lap(std::chrono::steady_clock::time_point& since) {
 
 void check_cores(const ValidateOptions& options) {
   if (options.remote.given()) return;  // each host's are checked when its ranks are there
-  const double cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)),
-               quota = options.validation.cpu_quota;
+  const double cores = sysconf(_SC_NPROCESSORS_ONLN), quota = options.validation.cpu_quota;
   if (options.validation.sleep || options.ranks * (quota > 0 ? quota : 1) <= cores) return;
   if (quota > 0)
     throw InputError(fmt::format("--cpu-quota: expected at most {:.4g} for {} ranks on {:g} cores, got {:g}",
@@ -183,13 +182,13 @@ void print_size(const Validation& validation, const ValidateOptions& options, co
   const auto repeats = static_cast<std::size_t>(options.validation.forecasts * options.validation.repeats);
   std::size_t steps = 0, trainings = 0;
   for (const Experiment& point : points) {
-    steps += repeats * static_cast<std::size_t>(point.steps);
-    if (point.learning) trainings += static_cast<std::size_t>(point.learning->seeds);
+    steps += repeats * point.steps;
+    if (point.learning) trainings += point.learning->seeds;
   }
   fmt::print("{}: {}, {} with {} in all on {} ({}){}\n", validation.scenario.name,
              counted(points.size(), "point"), counted(points.size() * repeats, "real run"),
-             counted(steps, "step"), counted(static_cast<std::size_t>(options.ranks), "rank"),
-             cluster.label(), trainings == 0 ? "" : ", then " + counted(trainings, "training"));
+             counted(steps, "step"), counted(options.ranks, "rank"), cluster.label(),
+             trainings == 0 ? "" : ", then " + counted(trainings, "training"));
   fmt::print("{}: {}\n", options.measured_in.empty() ? "measured first" : "from " + options.measured_in,
              fmt::join(measured_files(validation), ", "));
 }

@@ -145,7 +145,7 @@ Row mean_row(const std::vector<RealForecast>& forecasts, std::size_t point) {
     if (!std::holds_alternative<double>(cell)) continue;
     double sum = 0;
     for (const RealForecast& one : forecasts) sum += one.steps.rows[point].number(column).value_or(0);
-    cell = sum / static_cast<double>(forecasts.size());
+    cell = sum / forecasts.size();
   }
   return mean;
 }

@@ -44,7 +44,7 @@ bool& quiet() {
 }
 
 double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  return time.tv_sec + 1e-6 * time.tv_usec;
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ void CommandOutput::write(const std::string& text) const {
     const ssize_t count = ::write(output, text.data() + written, text.size() - written);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_unwritable(kOutput, "cannot write", errno);
-    written += static_cast<std::size_t>(count);
+    written += count;
   }
 }
 
@@ -110,7 +110,7 @@ std::string resources_used() {
     cpu += seconds(usage.ru_utime) + seconds(usage.ru_stime);
     most = std::max(most, usage.ru_maxrss);  // KiB
   }
-  return fmt::format("{:.1f} CPU s, at most {:.0f} MB a process", cpu, 1024e-6 * static_cast<double>(most));
+  return fmt::format("{:.1f} CPU s, at most {:.0f} MB a process", cpu, 1024e-6 * most);
 }
 
 namespace {

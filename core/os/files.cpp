@@ -22,8 +22,8 @@ const std::string& standard_input() {
   static const std::string text = [] {
     constexpr std::size_t kMostBytes = 1 << 20;
     std::string all(kMostBytes + 1, '\0');
-    std::cin.read(all.data(), static_cast<std::streamsize>(all.size()));
-    all.resize(static_cast<std::size_t>(std::cin.gcount()));
+    std::cin.read(all.data(), all.size());
+    all.resize(std::cin.gcount());
     if (all.size() > kMostBytes) throw InputError("standard input: larger than 1 MiB");
     return all;
   }();
@@ -61,7 +61,7 @@ class File {
       const auto written = ::write(descriptor_, text.data(), text.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(written));
+      text.remove_prefix(written);
     }
     return true;
   }

@@ -142,7 +142,7 @@ WorkFolder::WorkFolder(const std::filesystem::path& parent) {
   remove_ownerless(parent);
   while (true) {
     std::string name = (parent / kBegin).string() + "XXXXXX" + std::string(kEnd);
-    owner_ = ::mkostemps(name.data(), static_cast<int>(kEnd.size()), O_CLOEXEC);
+    owner_ = ::mkostemps(name.data(), kEnd.size(), O_CLOEXEC);
     if (owner_ < 0) throw_unwritable(parent, "cannot make a folder here", errno);
     path_ = folder_of(name);
     // Before it was locked, another process may have taken it for one that was left.

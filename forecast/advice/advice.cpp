@@ -33,8 +33,7 @@ std::size_t simulations_allowed(const std::vector<std::size_t>& points, const Si
   double work = 0;
   for (const std::size_t point : points)
     work += rows[point].number("devices").value_or(0) / rows[largest].number("devices").value_or(1);
-  return static_cast<std::size_t>(
-      std::clamp(kShare * work * static_cast<double>(all.rows.size()), kFewest, kMost));
+  return static_cast<std::size_t>(std::clamp(kShare * work * all.rows.size(), kFewest, kMost));
 }
 
 /// Simulates changes at one point.

@@ -64,15 +64,13 @@ std::string value_text(const Assumption& one, double u) {
 
 void add_ends(std::vector<std::string>& lines, const Scenario& scenario, const Simulations& all) {
   constexpr double kQuarter = 0.25, kMost = 0.75;
-  const auto draws = static_cast<double>(all.inputs.size());
+  const double draws = all.inputs.size();
   for (std::size_t i = 0; i < scenario.assumptions.size(); ++i) {
     const Assumption& one = scenario.assumptions[i];
     std::vector<double> inputs;
     for (const auto& draw : all.inputs) inputs.push_back(draw[i]);
-    const auto low =
-        static_cast<double>(std::ranges::count_if(inputs, [](double u) { return u < kQuarter; }));
-    const auto high =
-        static_cast<double>(std::ranges::count_if(inputs, [](double u) { return u >= 1 - kQuarter; }));
+    const double low = std::ranges::count_if(inputs, [](double u) { return u < kQuarter; });
+    const double high = std::ranges::count_if(inputs, [](double u) { return u >= 1 - kQuarter; });
     if (std::max(low, high) < kMost * draws) continue;
     const RangeEnd end = low > high ? RangeEnd::low : RangeEnd::high;
     lines.push_back(fmt::format("measured: {} is about {} here, at an end of its range ({}): {}", one.key,

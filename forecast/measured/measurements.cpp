@@ -77,7 +77,7 @@ Measurement median_measurement(const std::vector<Measurement>& repeats) {
   const double centre = mean(values);
   double square = 0;
   for (const double value : values) square += std::pow(value - centre, 2);
-  const auto count = static_cast<double>(values.size());
+  const double count = values.size();
   one.value = median_of(values);
   const double spread = 1.2533 * std::sqrt(square / (count - 1) / count) / one.value;
   one.spread = std::max({kRepeatability, one.spread, spread});

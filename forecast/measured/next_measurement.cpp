@@ -39,8 +39,7 @@ double weighted_variance(const std::vector<double>& values, const std::vector<do
 }
 
 double plain_variance(const std::vector<double>& values) {
-  return weighted_variance(values,
-                           std::vector<double>(values.size(), 1.0 / static_cast<double>(values.size())));
+  return weighted_variance(values, std::vector<double>(values.size(), 1.0 / values.size()));
 }
 
 std::vector<double> sum(std::vector<double> a, const std::vector<double>& b, double factor = 1) {
@@ -126,7 +125,7 @@ double expected_variance(const Scenario& scenario, std::size_t point, std::size_
           weighted_variance(sum(sum(there.simulated, there.shift), gain_of_unit, value), weights_of(logs));
     }
   }
-  return variances / static_cast<double>(part.rows.size() * kSamples) + plain_variance(there.errors);
+  return variances / (part.rows.size() * kSamples) + plain_variance(there.errors);
 }
 
 bool is_known(const Scenario& scenario, std::size_t point) {

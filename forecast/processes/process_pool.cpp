@@ -97,7 +97,7 @@ bool send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno != EINTR) return false;
-    if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+    if (sent > 0) bytes.remove_prefix(sent);
   }
   return true;
 }
@@ -169,7 +169,7 @@ class Pool {
   }
 
   void run(const Done& done) {
-    const auto most = static_cast<std::size_t>(processes_.count);
+    const std::size_t most = processes_.count;
     for (;;) {
       while (children_.size() < most) {
         const auto task = next_task();
@@ -228,7 +228,7 @@ class Pool {
     char buffer[65536];
     const ssize_t got = read(child.socket, buffer, sizeof buffer);
     if (got > 0) {
-      child.text.append(buffer, static_cast<std::size_t>(got));
+      child.text.append(buffer, got);
     } else if (got == 0 || errno == ECONNRESET) {
       close(child.socket);
       child.socket = -1;
@@ -255,7 +255,7 @@ class Pool {
   /// otherwise is done again.
   void finish(std::size_t index, const Done& done) {
     const Child child = std::move(children_[index]);
-    children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(index));
+    children_.erase(children_.begin() + index);
     int status = 0;
     waitpid(child.pid, &status, 0);
     if (!child.busy) return;

@@ -146,7 +146,7 @@ int convolution_passes(const Model& model) {
     passes.insert({"forward " + shape, "backward weights " + shape});
     if (layer.inputs.front() != kNetworkInput) passes.insert("backward data " + shape);
   }
-  return static_cast<int>(passes.size());
+  return passes.size();
 }
 
 TimeEstimate::TimeEstimate(const std::string& gpu, GpuPrecision precision) : precision_(precision) {
@@ -167,8 +167,7 @@ Seconds TimeEstimate::of(const Model& model, std::int64_t batch, int steps) cons
   const bool two_bytes = precision_ == GpuPrecision::f16 || precision_ == GpuPrecision::bf16;
   if (two_bytes && has_layers(model, LayerKind::attention)) fixed += kFusedAttentionSeconds;
   const double searches = precision_ == GpuPrecision::f32 ? kOlderCallRuns : 0;
-  return Seconds{fixed} + searches * convolution_time(model, trace) +
-         static_cast<double>(steps) * step_time(trace);
+  return Seconds{fixed} + searches * convolution_time(model, trace) + steps * step_time(trace);
 }
 
 }  // namespace stepcast

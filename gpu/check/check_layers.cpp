@@ -251,7 +251,7 @@ void run(Backend& backend, std::vector<Part>& parts, std::size_t layer, Pass pas
   }
   const std::span<float> sum = parts.front().kernel(layer).partial_sums(pass);
   if (sum.empty()) return;
-  const auto size = static_cast<std::int64_t>(sum.size());
+  const std::int64_t size = sum.size();
   for (std::size_t k = 1; k < parts.size(); ++k)
     backend.add(parts[k].kernel(layer).partial_sums(pass).data(), sum.data(), sum.size());
   for (std::size_t k = 1; k < parts.size(); ++k)
@@ -265,8 +265,8 @@ double error_of_part(const std::vector<float>& found, const std::vector<float>& 
   double worst = 0, size = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!std::isfinite(found[i])) return std::numeric_limits<double>::infinity();
-    worst = std::max(worst, static_cast<double>(std::abs(found[i] - expected[i])));
-    size = std::max(size, static_cast<double>(std::abs(expected[i])));
+    worst = std::max<double>(worst, std::abs(found[i] - expected[i]));
+    size = std::max<double>(size, std::abs(expected[i]));
   }
   return size > 0 ? worst / size : worst;
 }

@@ -114,7 +114,7 @@ class AttemptMarker {
   int times() const {
     if (!std::filesystem::exists(file_)) return 0;
     const std::string text = read_file(file_);
-    return static_cast<int>(std::ranges::count(text, '\n'));
+    return std::ranges::count(text, '\n');
   }
   void add() const { append_line(file_, today()); }
   void remove() const {

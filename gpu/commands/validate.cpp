@@ -90,7 +90,7 @@ std::string measured_csv(const ValidateCommand& options, const std::vector<Point
     if (p.measured <= 0) continue;
     text += fmt::format("{},{},{},{},{:.6g},{:.6g},{:.5f},{:.6g},{}\n", p.model, options.device.precision,
                         options.device.layout, p.batch, p.forecast.step.value, p.measured, p.error(),
-                        static_cast<double>(p.batch) / p.measured, p.forecast.flags.empty() ? 0 : 1);
+                        p.batch / p.measured, p.forecast.flags.empty() ? 0 : 1);
   }
   return text;
 }
@@ -100,9 +100,7 @@ void take_known(const std::filesystem::path& file, std::vector<Point>& points) {
   if (!std::filesystem::exists(file)) return;
   for (const Row& row : read_csv(read_file(file), file.string()).rows) {
     for (Point& point : points) {
-      if (point.model != row.text("model") ||
-          static_cast<double>(point.batch) != row.number("batch").value_or(0))
-        continue;
+      if (point.model != row.text("model") || point.batch != row.number("batch").value_or(0)) continue;
       point.forecast.step.value = row.number("predicted_step_seconds").value_or(0);
       point.measured = row.number("measured_step_seconds").value_or(0);
     }

@@ -25,17 +25,15 @@ class NcclLink final : public DeviceChannel {
     stream_.begin_after(after);
     communicator_.start_operation("sending a message");
     communicator_.wait_until_enqueued(
-        ncclSend(from, static_cast<std::size_t>(floats), ncclFloat, 1, communicator_.get(), stream_.get()),
-        "ncclSend");
+        ncclSend(from, floats, ncclFloat, 1, communicator_.get(), stream_.get()), "ncclSend");
     stream_.finish(communicator_);
   }
 
   void receive(float* to, std::int64_t floats, const DeviceMemory::Event& after) override {
     stream_.begin_after(after);
     communicator_.start_operation("receiving a message");
-    communicator_.wait_until_enqueued(
-        ncclRecv(to, static_cast<std::size_t>(floats), ncclFloat, 0, communicator_.get(), stream_.get()),
-        "ncclRecv");
+    communicator_.wait_until_enqueued(ncclRecv(to, floats, ncclFloat, 0, communicator_.get(), stream_.get()),
+                                      "ncclRecv");
     stream_.finish(communicator_);
   }
 
@@ -72,8 +70,7 @@ std::vector<int> group_ranks(const Communicator& communicator, RankId rank) {
   std::vector<int> ranks(own.number < 0 ? 0 : static_cast<std::size_t>(communicator.size));
   for (const RankId other : communicator.ranks) {
     const GroupPlace place = place_in_group(communicator, other);
-    if (own.number >= 0 && place.group == own.group)
-      ranks[static_cast<std::size_t>(place.number)] = other.value;
+    if (own.number >= 0 && place.group == own.group) ranks[place.number] = other.value;
   }
   return ranks;
 }
@@ -85,9 +82,9 @@ NcclGroup& NcclBackend::group_of(const std::vector<int>& ranks) {
   if (group != nullptr) return *group;
   const std::string key = fmt::format("nccl-{}", fmt::join(ranks, "-"));
   NcclRank self = self_;
-  self.group_size = static_cast<int>(ranks.size());
+  self.group_size = ranks.size();
   self.max_blocks = kGroupBlocks;
-  self.group_rank = static_cast<int>(std::ranges::find(ranks, self_.rank) - ranks.begin());
+  self.group_rank = std::ranges::find(ranks, self_.rank) - ranks.begin();
   if (self.group_rank == 0) store_.put(key, nccl_unique_id());
   group = join_nccl(self, store_.get(ranks.front(), key));
   return *group;

@@ -140,7 +140,7 @@ class JoinedGroup final : public NcclGroup {
   void run(const LibraryCollective& call, float* memory, std::int64_t elements,
            const DeviceMemory::Event& ready) override {
     stream_.begin_after(ready);
-    start(call, memory, static_cast<std::size_t>(elements));
+    start(call, memory, elements);
     stream_.finish(communicator_);
   }
 
@@ -188,17 +188,17 @@ class JoinedGroup final : public NcclGroup {
   /// NCCL's reduce-scatter needs equal parts; unequal ones are one reduce per part, grouped.
   void scatter(const LibraryCollective& call, float* memory, std::size_t elements) {
     if (call.even) {
-      const std::size_t each = elements / static_cast<std::size_t>(self_.group_size);
+      const std::size_t each = elements / self_.group_size;
       return communicator_.wait_until_enqueued(
-          ncclReduceScatter(memory, memory + static_cast<std::size_t>(self_.group_rank) * each, each,
-                            ncclFloat, ncclSum, communicator_.get(), stream_.get()),
+          ncclReduceScatter(memory, memory + self_.group_rank * each, each, ncclFloat, ncclSum,
+                            communicator_.get(), stream_.get()),
           "ncclReduceScatter");
     }
     communicator_.start_group();
     for (const LibraryCollective::Part& part : call.parts) {
       float* at = memory + part.slice.begin;
-      communicator_.require(ncclReduce(at, at, static_cast<std::size_t>(part.slice.size()), ncclFloat,
-                                       ncclSum, part.owner, communicator_.get(), stream_.get()),
+      communicator_.require(ncclReduce(at, at, part.slice.size(), ncclFloat, ncclSum, part.owner,
+                                       communicator_.get(), stream_.get()),
                             "ncclReduce");
     }
     communicator_.end_group();
@@ -206,18 +206,17 @@ class JoinedGroup final : public NcclGroup {
 
   void gather(const LibraryCollective& call, float* memory, std::size_t elements) {
     if (call.even) {
-      const std::size_t each = elements / static_cast<std::size_t>(self_.group_size);
-      return communicator_.wait_until_enqueued(
-          ncclAllGather(memory + static_cast<std::size_t>(self_.group_rank) * each, memory, each, ncclFloat,
-                        communicator_.get(), stream_.get()),
-          "ncclAllGather");
+      const std::size_t each = elements / self_.group_size;
+      return communicator_.wait_until_enqueued(ncclAllGather(memory + self_.group_rank * each, memory, each,
+                                                             ncclFloat, communicator_.get(), stream_.get()),
+                                               "ncclAllGather");
     }
     communicator_.start_group();
     for (const LibraryCollective::Part& part : call.parts) {
       float* at = memory + part.slice.begin;
-      communicator_.require(ncclBroadcast(at, at, static_cast<std::size_t>(part.slice.size()), ncclFloat,
-                                          part.owner, communicator_.get(), stream_.get()),
-                            "ncclBroadcast");
+      communicator_.require(
+          ncclBroadcast(at, at, part.slice.size(), ncclFloat, part.owner, communicator_.get(), stream_.get()),
+          "ncclBroadcast");
     }
     communicator_.end_group();
   }
@@ -225,7 +224,7 @@ class JoinedGroup final : public NcclGroup {
   static std::size_t received_elements(const Round& round) {
     std::size_t elements = 0;
     for (const Transfer& transfer : round) {
-      if (transfer.way == Transfer::Way::receive) elements += static_cast<std::size_t>(transfer.slice.size());
+      if (transfer.way == Transfer::Way::receive) elements += transfer.slice.size();
     }
     return elements;
   }
@@ -241,7 +240,7 @@ class JoinedGroup final : public NcclGroup {
     communicator_.start_group();
     std::size_t at = 0;
     for (const Transfer& transfer : round) {
-      const auto size = static_cast<std::size_t>(transfer.slice.size());
+      const std::size_t size = transfer.slice.size();
       if (transfer.way == Transfer::Way::send) {
         communicator_.require(ncclSend(memory + transfer.slice.begin, size, ncclFloat, transfer.peer,
                                        communicator_.get(), stream_.get()),
@@ -258,15 +257,15 @@ class JoinedGroup final : public NcclGroup {
     for (const Transfer& transfer : round) {
       if (transfer.way == Transfer::Way::send) continue;
       store(received + at, memory + transfer.slice.begin, transfer);
-      at += static_cast<std::size_t>(transfer.slice.size());
+      at += transfer.slice.size();
     }
   }
 
   void store(const float* from, float* to, const Transfer& transfer) {
     if (transfer.on_receive == OnReceive::reduce)
       return sum({to, from}, to, Element::f32, transfer.slice.size(), stream_.get());
-    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(transfer.slice.size()) * sizeof(float),
-                          cudaMemcpyDeviceToDevice, stream_.get()),
+    check(cudaMemcpyAsync(to, from, transfer.slice.size() * sizeof(float), cudaMemcpyDeviceToDevice,
+                          stream_.get()),
           "cudaMemcpyAsync");
   }
 

@@ -16,8 +16,8 @@ std::vector<MessageTime> message_times_of(Transport& transport, std::int64_t max
   for (std::int64_t elements = 256; elements <= max_elements; elements *= 4) {
     const Repeats repeats = time_repeated(transport, kBudget, [&] { sum(elements); });
     if (!transport.is_rank_0()) continue;
-    times.push_back({{4.0 * static_cast<double>(elements) / ranks},
-                     {median_of(undisturbed_seconds(repeats)) / (2 * (ranks - 1))}});
+    times.push_back(
+        {{4.0 * elements / ranks}, {median_of(undisturbed_seconds(repeats)) / (2 * (ranks - 1))}});
   }
   return times;
 }
@@ -29,7 +29,7 @@ std::vector<MessageTime> ring_times(Transport& transport, float* host_values, st
   return message_times_of(transport, max_elements, [&](std::int64_t elements) {
     auto& rounds = known[elements];
     if (rounds.empty()) rounds = rounds_of(ring, transport.rank().value, elements);
-    around(static_cast<std::size_t>(elements), [&] { execute_rounds(transport, rounds, host_values); });
+    around(elements, [&] { execute_rounds(transport, rounds, host_values); });
   });
 }
 

@@ -24,12 +24,12 @@ class ConversionList {
       elements_.push_back(0);
       if (layer == nullptr) continue;
       for (const Conversion& one : layer->conversions(pass)) {
-        elements_.back() += static_cast<double>(one.count);
+        elements_.back() += one.count;
         add_parts(one, pass == Pass::forward ? Element::f32 : device.element(),
                   pass == Pass::forward ? device.element() : Element::f32, parts);
       }
     }
-    count_ = static_cast<int>(parts.size());
+    count_ = parts.size();
     if (parts.empty()) return;
     const std::size_t bytes = parts.size() * sizeof(Conversion);
     memory_ = allocate_bytes(bytes, device.stream.get());
@@ -46,9 +46,7 @@ class ConversionList {
  private:
   static void add_parts(const Conversion& whole, Element from, Element to, std::vector<Conversion>& parts) {
     for (std::int64_t begin = 0; begin < whole.count; begin += kConversionPart) {
-      const auto offset = [begin](Element element) {
-        return static_cast<std::size_t>(begin) * bytes_of(element);
-      };
+      const auto offset = [begin](Element element) { return begin * bytes_of(element); };
       parts.push_back({static_cast<const char*>(whole.from) + offset(from),
                        static_cast<char*>(whole.to) + offset(to),
                        std::min(kConversionPart, whole.count - begin)});
@@ -191,7 +189,7 @@ class CudnnBackend final : public Backend {
 
   void add(const float* terms, float* sum, std::size_t elements) override {
     if (elements == 0) return;  // CUDA refuses a launch without blocks
-    cudnn::sum({sum, terms}, sum, Element::f32, static_cast<std::int64_t>(elements), device_->stream.get());
+    cudnn::sum({sum, terms}, sum, Element::f32, elements, device_->stream.get());
   }
 
   void copy_out(const Tensor& from, float* to) override {

@@ -45,7 +45,7 @@ class Tensor {
 
   std::size_t elements() const {
     std::size_t product = 1;
-    for (const std::int64_t size : shape()) product *= static_cast<std::size_t>(size);
+    for (const std::int64_t size : shape()) product *= size;
     return product;
   }
 };

@@ -146,7 +146,7 @@ class ListedPasses : public LayerKernel {
   /// Index of the parameter with this name in the model, or -1.
   int find_parameter(const std::string& name) const {
     for (std::size_t i = 0; i < layer_.parameters.size(); ++i) {
-      if (layer_.parameters[i].name == name) return static_cast<int>(i);
+      if (layer_.parameters[i].name == name) return i;
     }
     return -1;
   }

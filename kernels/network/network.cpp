@@ -46,8 +46,7 @@ void Network::make_kernels() {
     const Layer& layer = model_.layers[i];
     bool trains = std::any_of(layer.parameters.begin(), layer.parameters.end(),
                               [](const ParameterTensor& tensor) { return tensor.trainable; });
-    for (const int from : layer.inputs)
-      trains = trains || (from >= 0 && trains_.at(static_cast<std::size_t>(from)));
+    for (const int from : layer.inputs) trains = trains || (from >= 0 && trains_.at(from));
     trains_.push_back(trains);
     kernels_.emplace_back();
     if (!in_part(i)) continue;
@@ -77,8 +76,8 @@ LayerSite Network::site_of(std::size_t i) {
   if (!part.spatial_shard->rows[i].empty()) site.rows = &part.spatial_shard->rows[i];
   site.separate_border = site.rows != nullptr && part.spatial_shard->separate_border;
   if (layer.kind == LayerKind::batch_norm && part.statistics_replicas > 0) {
-    double own = static_cast<double>(site.batch);
-    for (std::size_t k = 1; k < layer.input.size(); ++k) own *= static_cast<double>(layer.input[k]);
+    double own = site.batch;
+    for (std::size_t k = 1; k < layer.input.size(); ++k) own *= layer.input[k];
     site.statistics_count = part.statistics_replicas * std::llround(own / part.spatial_shard->share[i]);
   }
   return site;
@@ -232,7 +231,7 @@ void Network::enqueue_backward(std::size_t first, std::size_t last, const Observ
 std::vector<double> Network::elements_for_all(Pass pass) {
   if (pass != Pass::update) return group_of(0, kernels_.size())->converted(pass);
   std::vector<double> elements;
-  for (const Range& range : ranges_) elements.push_back(static_cast<double>(range.end - range.begin));
+  for (const Range& range : ranges_) elements.push_back(range.end - range.begin);
   return elements;
 }
 
@@ -329,7 +328,7 @@ Tensor* Network::input_from(std::size_t reader, int from) {
       tensor = make_boundary_tensor(backend_, options_.part, batched(batch, model_.layers[reader].input));
     return tensor.get();
   }
-  return from < 0 ? input_.get() : &kernels_.at(static_cast<std::size_t>(from))->output();
+  return from < 0 ? input_.get() : &kernels_.at(from)->output();
 }
 
 void Network::connect() {
@@ -337,7 +336,7 @@ void Network::connect() {
     if (!trains_[i] || !contains(i)) continue;
     std::vector<bool> wanted;
     for (const int from : model_.layers[i].inputs) {
-      wanted.push_back(from >= 0 && trains_[static_cast<std::size_t>(from)]);
+      wanted.push_back(from >= 0 && trains_[from]);
     }
     kernels_[i]->connect_backward(output_gradients_of(i), wanted);
   }

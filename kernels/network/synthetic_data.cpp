@@ -19,7 +19,7 @@ enum Stream : std::uint32_t {
 };
 
 std::size_t element_count(const Shape& shape) {
-  return static_cast<std::size_t>(elements(shape));
+  return elements(shape);
 }
 
 /// Calls run(begin, end) for ranges of [0, count) on all cores of the machine: one core would take a second
@@ -39,10 +39,10 @@ std::vector<float> uniform_values(std::size_t count, const RandomKey& key, doubl
   in_parallel((count + 1) / 2, [&](std::size_t begin, std::size_t end) {
     RandomKey own = key;
     for (std::size_t i = begin; i < end; ++i) {
-      own.item = static_cast<std::uint32_t>(i);
+      own.item = i;
       const UniformPair pair = uniform_pair(own);
-      values[2 * i] = static_cast<float>(bound * (2 * pair.first - 1));
-      if (2 * i + 1 < count) values[2 * i + 1] = static_cast<float>(bound * (2 * pair.second - 1));
+      values[2 * i] = bound * (2 * pair.first - 1);
+      if (2 * i + 1 < count) values[2 * i + 1] = bound * (2 * pair.second - 1);
     }
   });
   return values;
@@ -51,8 +51,8 @@ std::vector<float> uniform_values(std::size_t count, const RandomKey& key, doubl
 std::vector<float> indices(std::size_t count, RandomKey key, std::int64_t below) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    key.item = static_cast<std::uint32_t>(i);
-    values[i] = static_cast<float>(uniform_index(key, static_cast<std::size_t>(below)));
+    key.item = i;
+    values[i] = uniform_index(key, below);
   }
   return values;
 }
@@ -66,8 +66,7 @@ bool scaled_by_row_length(LayerKind kind) {
 double fan_in(const Layer& layer, const ParameterTensor& weight) {
   const bool shares =
       layer.kind != LayerKind::locally_connected;  // the filters of a position with the others
-  return static_cast<double>(elements(weight.shape)) /
-         static_cast<double>(shares ? weight.shape.front() : elements(layer.output));
+  return elements(weight.shape) / static_cast<double>(shares ? weight.shape.front() : elements(layer.output));
 }
 
 /// True if a loss reads the layer's output.
@@ -98,7 +97,7 @@ std::vector<float> initial_values(const std::vector<Layer>& layers, std::size_t 
                       .purpose = Purpose::data,
                       .worker = static_cast<std::uint32_t>(layer),
                       .step = parameter_stream + static_cast<std::uint32_t>(parameter)};
-  const double row = static_cast<double>(tensor.shape.back());
+  const double row = tensor.shape.back();
   if (feeds_loss(layers, layer)) return uniform_values(count, key, kLastLayerBound);
   if (scaled_by_row_length(layers[layer].kind)) return uniform_values(count, key, 1 / std::sqrt(row));
   return uniform_values(count, key, std::sqrt(6 / fan_in(layers[layer], tensor)));

@@ -28,7 +28,7 @@ double middle_of(std::vector<double> values) {
 double resampled_median(const std::vector<double>& values, RandomKey key) {
   std::vector<double> drawn;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    key.item = static_cast<std::uint32_t>(i);
+    key.item = i;
     drawn.push_back(values[uniform_index(key, values.size())]);
   }
   return middle_of(std::move(drawn));
@@ -107,7 +107,7 @@ double disturbance(const StepPair& pair, int threads) {
 /// Adds the least disturbed pairs if too few were kept, and flags the trace.
 /// @throws InputError if fewer than half were kept
 void fill_up(const CaptureOptions& options, StepPairs& measured, Trace& trace) {
-  const auto wanted = static_cast<std::size_t>(options.steps);
+  const std::size_t wanted = options.steps;
   const std::size_t kept = measured.kept.size();
   if (kept == wanted) return;
   if (2 * kept < wanted) {
@@ -119,7 +119,7 @@ void fill_up(const CaptureOptions& options, StepPairs& measured, Trace& trace) {
   std::sort(measured.disturbed.begin(), measured.disturbed.end(), [&](const StepPair& a, const StepPair& b) {
     return disturbance(a, options.threads) < disturbance(b, options.threads);
   });
-  const auto last = measured.disturbed.begin() + static_cast<std::ptrdiff_t>(wanted - kept);
+  const auto last = measured.disturbed.begin() + (wanted - kept);
   measured.kept.insert(measured.kept.end(), measured.disturbed.begin(), last);
   trace.flags.push_back(
       fmt::format("{} of {} pairs of steps were disturbed: wall and CPU time differ by more than {:g} %",
@@ -215,14 +215,14 @@ StepPair Capture::measure_pair(const Instant& clock_cost) {
 
 void Capture::report(double step_seconds) const {
   if (!options_.progress) return;
-  const auto kept = static_cast<double>(pairs_.kept.size());
+  const double kept = pairs_.kept.size();
   options_.progress(kept / options_.steps, Seconds{2 * (options_.steps - kept) * step_seconds});
 }
 
 void Capture::measure(int pairs) {
   for (int i = 0; i < options_.warm_up; ++i) report(whole_step().total.wall);
   const Instant clock_cost = cost_of_now();
-  const std::size_t wanted = pairs_.kept.size() + static_cast<std::size_t>(pairs);
+  const std::size_t wanted = pairs_.kept.size() + pairs;
   for (int i = 0; i < pairs * options_.attempts && pairs_.kept.size() < wanted; ++i) {
     const StepPair pair = measure_pair(clock_cost);
     const bool disturbed =

@@ -52,7 +52,7 @@ struct Buffers {
 std::vector<float> gaussian(std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = static_cast<float>(normal({1, Purpose::data, 0, 0, static_cast<std::uint32_t>(i)}));
+    values[i] = normal({1, Purpose::data, 0, 0, static_cast<std::uint32_t>(i)});
   }
   return values;
 }
@@ -75,7 +75,7 @@ void train(const CompressionCapture& options, Buffers& b) {
 
 /// Times one call and adds its seconds per byte of gradient to `samples`.
 void time(const std::function<void()>& call, std::size_t elements, PassSamples& samples) {
-  const double bytes = 4.0 * static_cast<double>(elements);
+  const double bytes = 4.0 * elements;
   const Instant begin = now();
   call();
   const Instant end = now();
@@ -89,7 +89,7 @@ void time(const std::function<void()>& call, DeviceMemory* device, const Gradien
   const std::size_t elements = gradient.values.size();
   time(call, elements, samples);
   if (device == nullptr) return;
-  const double bytes = 4.0 * static_cast<double>(elements);
+  const double bytes = 4.0 * elements;
   const Instant begin = now();
   device->to_host(device->record_event(), gradient.on_device.get(), gradient.host.get(), elements);
   device->to_device(gradient.host.get(), gradient.on_device.get(), elements);
@@ -103,7 +103,7 @@ void quantize_to_halves(Buffers& b, std::span<float> residual) {
     const std::size_t count = std::min(kHalves, residual.size() - begin);
     const auto block = std::span(b.halves).first(count);
     to_halves_with_feedback(b.gradient.values.subspan(begin, count), residual.subspan(begin, count), block);
-    std::ranges::copy(block, b.sent_halves.begin() + static_cast<std::ptrdiff_t>(begin));
+    std::ranges::copy(block, b.sent_halves.begin() + begin);
   }
 }
 
@@ -120,8 +120,7 @@ void restore_from_halves(Buffers& b) {
 /// @param residual  error of this codec, which stays from repetition to repetition
 void time_codec(const CompressionCapture& options, Buffers& b, std::span<float> residual,
                 CompressionTrace::Codec& codec) {
-  const auto count =
-      static_cast<std::size_t>(std::ceil(options.density * static_cast<double>(options.elements)));
+  const std::size_t count = std::ceil(options.density * options.elements);
   std::function<void()> quantize, restore;
   if (codec.kind == Compression::one_bit) {
     quantize = [&] { quantize_one_bit(b.gradient.values, options.rows, residual, b.bits); };
@@ -152,8 +151,8 @@ CompressionTrace described(const CompressionCapture& options) {
     trace.device = beside_device(trace.device, options.device.name);
     trace.source += "; the copies of the gradient from the device and back are in both clocks";
   }
-  trace.gradient_bytes = 4.0 * static_cast<double>(options.elements);
-  trace.rows = static_cast<std::int64_t>(options.rows);
+  trace.gradient_bytes = 4.0 * options.elements;
+  trace.rows = options.rows;
   trace.density = options.density;
   for (const auto kind : {Compression::one_bit, Compression::fp16, Compression::top_k}) {
     trace.codecs.push_back({kind, {}, {}});

@@ -51,7 +51,7 @@ std::string processor_name() {
 }
 
 Bytes processor_memory() {
-  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))};
+  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)};
 }
 
 double stolen_seconds(const std::string& text, double ticks_a_second) {
@@ -69,7 +69,7 @@ double stolen_seconds() {
   std::ifstream file("/proc/stat");
   std::string first;
   if (!std::getline(file, first)) return 0;
-  return stolen_seconds(first, static_cast<double>(sysconf(_SC_CLK_TCK)));
+  return stolen_seconds(first, sysconf(_SC_CLK_TCK));
 }
 
 StolenShare::StolenShare() : wall_(now().wall), stolen_(stolen_seconds()) {}
@@ -80,7 +80,7 @@ double StolenShare::seconds() const {
 
 double StolenShare::until_now(double expected) const {
   const double wall = now().wall - wall_;
-  const auto cores = static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  const double cores = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
   return wall > 0 ? std::max(0.0, seconds() - expected) / (wall * cores) : 0;
 }
 

@@ -12,7 +12,7 @@ namespace {
 double seconds(clockid_t clock) {
   timespec time{};
   clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
 }  // namespace

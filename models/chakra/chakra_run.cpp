@@ -21,8 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string place(const ChakraRun& run, int rank, const ChakraNode& node) {
-  return fmt::format("{}: node {} (\"{}\")", run.files[static_cast<std::size_t>(rank)].string(), node.id,
-                     printable(node.name));
+  return fmt::format("{}: node {} (\"{}\")", run.files[rank].string(), node.id, printable(node.name));
 }
 
 /// The files by rank.
@@ -42,7 +41,7 @@ std::vector<fs::path> trace_files(const fs::path& folder) {
   if (error) throw InputError(fmt::format("{}: cannot read: {}", folder.string(), error.message()));
   std::vector<fs::path> files;
   for (const auto& [rank, file] : by_rank) {
-    if (rank != static_cast<std::int64_t>(files.size())) break;
+    if (rank != std::ssize(files)) break;
     files.push_back(file);
   }
   if (files.empty() || files.size() < by_rank.size())
@@ -118,7 +117,7 @@ std::vector<ChakraNode> in_order(const ChakraRun& run, int rank, std::vector<Cha
   }
   if (ordered.size() == nodes.size()) return ordered;
   const auto stuck = std::ranges::find_if(left, [](std::size_t count) { return count > 0; });
-  throw InputError(place(run, rank, nodes[static_cast<std::size_t>(stuck - left.begin())]) +
+  throw InputError(place(run, rank, nodes[stuck - left.begin()]) +
                    ": comes after itself, by way of other nodes");
 }
 
@@ -141,7 +140,7 @@ void check_node(const ChakraRun& run, int rank, const ChakraNode& node) {
   const auto refuse = [&](const std::string& what) {
     throw InputError(place(run, rank, node) + ": " + what);
   };
-  const auto ranks = static_cast<std::int64_t>(run.files.size());
+  const std::int64_t ranks = run.files.size();
   if (node.type > ChakraNode::Type::collective)
     refuse(fmt::format("nodes of type {} cannot be replayed", static_cast<int>(node.type)));
   if (node.microseconds > kMostMicroseconds)
@@ -169,7 +168,7 @@ void check_messages(const ChakraRun& run) {
   for (const bool sending : {true, false}) {
     for (std::size_t rank = 0; rank < run.nodes.size(); ++rank) {
       for (const ChakraNode& node : run.nodes[rank]) {
-        const auto own = static_cast<std::int64_t>(rank);
+        const std::int64_t own = rank;
         if (node.type == ChakraNode::Type::send && sending)
           open[{own, node.target, node.tag}].insert(node.bytes);
         if (node.type != ChakraNode::Type::receive || sending) continue;
@@ -177,8 +176,7 @@ void check_messages(const ChakraRun& run) {
         const auto found = sizes.find(node.bytes);
         if (found == sizes.end())
           throw InputError(fmt::format("{}: rank {} sends no message of tag {} and {} bytes for it",
-                                       place(run, static_cast<int>(rank), node), node.source, node.tag,
-                                       node.bytes));
+                                       place(run, rank, node), node.source, node.tag, node.bytes));
         sizes.erase(found);
       }
     }
@@ -187,8 +185,7 @@ void check_messages(const ChakraRun& run) {
     const auto& [source, target, tag] = message;
     if (!sizes.empty())
       throw InputError(fmt::format("{}: rank {} sends {} messages of tag {} that rank {} does not receive",
-                                   run.files[static_cast<std::size_t>(source)].string(), source, sizes.size(),
-                                   tag, target));
+                                   run.files[source].string(), source, sizes.size(), tag, target));
   }
 }
 
@@ -198,8 +195,8 @@ ChakraRun read_chakra_run(const fs::path& folder) {
   ChakraRun run{trace_files(folder), {}};
   std::error_code error;
   if (fs::exists(folder / "comm_group.json", error)) run.groups = groups_of_file(folder / "comm_group.json");
-  for (int rank = 0; rank < static_cast<int>(run.files.size()); ++rank) {
-    run.nodes.push_back(in_order(run, rank, read_chakra_trace(run.files[static_cast<std::size_t>(rank)])));
+  for (int rank = 0; rank < std::ssize(run.files); ++rank) {
+    run.nodes.push_back(in_order(run, rank, read_chakra_trace(run.files[rank])));
     for (const ChakraNode& node : run.nodes.back()) {
       check_node(run, rank, node);
       if (node.type == ChakraNode::Type::metadata) add_process_groups(node.values, run.groups);
@@ -212,7 +209,7 @@ ChakraRun read_chakra_run(const fs::path& folder) {
 }
 
 std::vector<int> ranks_of(const ChakraRun& run, int rank, const ChakraNode& collective) {
-  const int all = static_cast<int>(run.files.size());
+  const int all = run.files.size();
   std::vector<int> ranks;
   const auto found = run.groups.find(collective.group);
   if (found != run.groups.end()) ranks = found->second;
@@ -220,7 +217,7 @@ std::vector<int> ranks_of(const ChakraRun& run, int rank, const ChakraNode& coll
     throw InputError(fmt::format("{}: expected a group of comm_group.json, got \"{}\"",
                                  place(run, rank, collective), printable(collective.group)));
   if (ranks.empty()) {
-    ranks.resize(static_cast<std::size_t>(all));
+    ranks.resize(all);
     std::iota(ranks.begin(), ranks.end(), 0);
   }
   std::ranges::sort(ranks);

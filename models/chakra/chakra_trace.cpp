@@ -41,9 +41,9 @@ void write_attribute(WireWriter& out, std::string_view name, int field, std::uin
 
 void write_communication(WireWriter& out, const ChakraNode& one) {
   const auto number = [&](std::string_view name, int field, std::int64_t value) {
-    write_attribute(out, name, field, static_cast<std::uint64_t>(value));
+    write_attribute(out, name, field, value);
   };
-  number("comm_size", attribute::kInt64, static_cast<std::int64_t>(one.bytes));
+  number("comm_size", attribute::kInt64, one.bytes);
   if (one.type == ChakraNode::Type::collective) {
     number("comm_type", attribute::kInt64, static_cast<std::int64_t>(one.collective));
     if (one.group.empty()) return;
@@ -151,8 +151,8 @@ void read_attribute(WireReader reader, ChakraNode& one) {
   const std::int64_t number = *value.number;
   if (name == "is_cpu_op") one.on_host = number != 0;
   if (name == "comm_type") one.collective = static_cast<ChakraNode::Collective>(number), one.has_kind = true;
-  if (name == "comm_size") one.bytes = static_cast<std::uint64_t>(number), one.has_size = true;
-  if (name == "num_ops") one.operations = static_cast<std::uint64_t>(std::max<std::int64_t>(0, number));
+  if (name == "comm_size") one.bytes = number, one.has_size = true;
+  if (name == "num_ops") one.operations = std::max<std::int64_t>(0, number);
   if (name == "comm_src") one.source = number;
   if (name == "comm_dst") one.target = number;
   if (name == "comm_tag") one.tag = number;

@@ -7,8 +7,8 @@
 namespace stepcast {
 
 void append_varint(std::string& bytes, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(0x80 | (value & 0x7f)));
-  bytes.push_back(static_cast<char>(value));
+  for (; value >= 0x80; value >>= 7) bytes.push_back(0x80 | (value & 0x7f));
+  bytes.push_back(value);
 }
 
 namespace {
@@ -40,7 +40,7 @@ void append_message(std::string& file, const std::string& message) {
 std::uint64_t WireReader::varint() {
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
-    const auto byte = static_cast<unsigned char>(take(1).front());
+    const unsigned char byte = take(1).front();
     value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
     if (byte < 0x80) return value;
   }
@@ -52,8 +52,8 @@ std::string_view WireReader::take(std::uint64_t count) {
   if (count > bytes_.size() - place_)
     throw InputError(
         fmt::format("byte {}: expected {} more bytes, got {}", position(), count, bytes_.size() - place_));
-  const std::string_view taken = bytes_.substr(place_, static_cast<std::size_t>(count));
-  place_ += static_cast<std::size_t>(count);
+  const std::string_view taken = bytes_.substr(place_, count);
+  place_ += count;
   return taken;
 }
 
@@ -71,14 +71,14 @@ std::string_view WireReader::text() const {
 
 WireReader WireReader::message() const {
   const std::string_view inner = text();
-  return {inner, begin_ + static_cast<std::size_t>(inner.data() - bytes_.data())};
+  return {inner, begin_ + (inner.data() - bytes_.data())};
 }
 
 bool WireReader::next() {
   if (at_end()) return false;
   const std::size_t begin = position();
   const std::uint64_t key = varint();
-  field_ = static_cast<int>(key >> 3);
+  field_ = key >> 3;
   kind_ = static_cast<Kind>(key & 7);
   switch (kind_) {
     case Kind::varint:

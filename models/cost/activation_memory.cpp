@@ -39,7 +39,7 @@ bool can_overwrite(LayerKind kind) {
 }
 
 double output_elements(const Model& model, int layer) {
-  return static_cast<double>(elements(model.layers[static_cast<std::size_t>(layer)].output));
+  return elements(model.layers[layer].output);
 }
 
 double owned(const Model& model, const std::vector<int>& owner, std::size_t layer) {
@@ -52,9 +52,9 @@ std::vector<bool> read_past_segment(const Model& model, const std::vector<int>& 
   std::vector<bool> crosses(model.layers.size());
   for (std::size_t reader = 0; reader < model.layers.size(); ++reader) {
     for (const int input : model.layers[reader].inputs) {
-      const int source = input < 0 ? input : owner[static_cast<std::size_t>(input)];
+      const int source = input < 0 ? input : owner[input];
       if (source < 0) continue;
-      const auto at = static_cast<std::size_t>(source);
+      const std::size_t at = source;
       if (layers[at].segment < layers[reader].segment) crosses[at] = true;
     }
   }
@@ -94,10 +94,10 @@ std::vector<int> memory_owners(const Model& model, const MemoryOptions& options)
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
     const int input = layer.inputs.front();
-    const bool alone = input >= 0 && readers[static_cast<std::size_t>(input)] == 1;
+    const bool alone = input >= 0 && readers[input] == 1;
     const bool shared = layer.kind == LayerKind::reshape || (in_place && alone && can_overwrite(layer.kind));
-    if (!shared) owner.push_back(static_cast<int>(i));
-    if (shared) owner.push_back(input < 0 ? input : owner[static_cast<std::size_t>(input)]);
+    if (!shared) owner.push_back(i);
+    if (shared) owner.push_back(input < 0 ? input : owner[input]);
   }
   return owner;
 }
@@ -110,7 +110,7 @@ std::vector<double> live_error_signals(const Model& model, const MemoryOptions& 
   for (std::size_t i = model.layers.size(); i-- > 0;) {
     if (!is_loss(model.layers[i].kind)) live.insert(owner[i]);
     for (const int input : model.layers[i].inputs) {
-      if (goes_on[i] && input >= 0) live.insert(owner[static_cast<std::size_t>(input)]);
+      if (goes_on[i] && input >= 0) live.insert(owner[input]);
     }
     for (const int layer : live) sums[i] += layer < 0 ? 0 : output_elements(model, layer);
     if (owner[i] == static_cast<int>(i)) live.erase(owner[i]);
@@ -120,7 +120,7 @@ std::vector<double> live_error_signals(const Model& model, const MemoryOptions& 
 
 std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomputation how) {
   const std::size_t count = model.layers.size();
-  const auto every = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  const std::size_t every = std::ceil(std::sqrt(count));
   std::vector<std::size_t> checkpoint_layers;
   for (std::size_t i = 0; i + 1 < count; ++i) {
     const LayerKind kind = model.layers[i].kind;
@@ -174,7 +174,7 @@ double kept_error_signals(const Model& model, const MemoryOptions& options) {
 }
 
 double input_elements(const Model& model) {
-  return static_cast<double>(elements(model.input));
+  return elements(model.input);
 }
 
 namespace {
@@ -227,24 +227,24 @@ struct Outputs {
 };
 
 Outputs outputs_of(const Model& model, const MemoryOptions& options) {
-  const auto layers = static_cast<int>(model.layers.size());
+  const int layers = model.layers.size();
   Outputs outputs;
   outputs.owner = memory_owners(model, options);
   outputs.elements.resize(model.layers.size());
   outputs.forward.resize(model.layers.size(), {layers});
   outputs.backward = outputs.forward;
   for (int i = 0; i < layers; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const std::size_t at = i;
     const Layer& layer = model.layers[at];
     const int own = outputs.owner[at];
-    if (own == i) outputs.elements[at] = static_cast<double>(elements(layer.output));
-    if (own >= 0) outputs.forward[static_cast<std::size_t>(own)].add(i);
-    if (own >= 0 && backward_reads_output(layer.kind)) outputs.backward[static_cast<std::size_t>(own)].add(i);
+    if (own == i) outputs.elements[at] = elements(layer.output);
+    if (own >= 0) outputs.forward[own].add(i);
+    if (own >= 0 && backward_reads_output(layer.kind)) outputs.backward[own].add(i);
     for (const int input : layer.inputs) {
-      const int from = input < 0 ? input : outputs.owner[static_cast<std::size_t>(input)];
+      const int from = input < 0 ? input : outputs.owner[input];
       if (from < 0) continue;
-      outputs.forward[static_cast<std::size_t>(from)].add(i);
-      if (backward_reads_inputs(layer.kind)) outputs.backward[static_cast<std::size_t>(from)].add(i);
+      outputs.forward[from].add(i);
+      if (backward_reads_inputs(layer.kind)) outputs.backward[from].add(i);
     }
   }
   return outputs;
@@ -269,8 +269,8 @@ WorkingSet swapped_working_set(const Model& model, const MemoryOptions& options)
   const std::vector<double> errors = live_error_signals(model, options);
   const double all_errors = freed ? 0 : kept_error_signals(model, options);
   WorkingSet worst;
-  for (int i = static_cast<int>(model.layers.size()) - 1; i >= 0; --i) {
-    const auto at = static_cast<std::size_t>(i);
+  for (int i = model.layers.size() - 1; i >= 0; --i) {
+    const std::size_t at = i;
     const double inside = internal_elements(model.layers[at]);
     const double before = i > 0 ? internal_elements(model.layers[at - 1]) : 0;
     const WorkingSet forward{live(outputs, outputs.forward, i, 0) + inside, all_errors};
@@ -295,9 +295,9 @@ std::vector<double> copied_elements(const Model& model, const MemoryOptions& opt
             : internal_elements(
                   layer);  // the backward pass begins with the loss, so that its state is not swapped
     for (const int input : layer.inputs) {
-      const int from = input < 0 ? input : outputs.owner[static_cast<std::size_t>(input)];
+      const int from = input < 0 ? input : outputs.owner[input];
       if (from < 0 || from == outputs.owner[i] || !done.insert(from).second) continue;
-      const auto at = static_cast<std::size_t>(from);
+      const std::size_t at = from;
       if (outputs.backward[at].last >= 0) sum += outputs.elements[at];
     }
     copied.push_back(sum);

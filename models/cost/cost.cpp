@@ -35,7 +35,7 @@ bool has_bias(const Layer& layer) {
 
 /// Size of the dimension of features: the last one, but for convolutions the first.
 double feature_count(const Layer& layer, const Shape& shape) {
-  return static_cast<double>(layer.kind == LayerKind::dense ? shape.back() : shape.front());
+  return layer.kind == LayerKind::dense ? shape.back() : shape.front();
 }
 
 /// Rows are the positions of the output, columns its features.
@@ -43,7 +43,7 @@ MatrixProduct forward_product(const Layer& layer) {
   const double columns = feature_count(layer, layer.output), rows = element_count(layer.output) / columns;
   if (layer.kind == LayerKind::dense) return {rows, columns, feature_count(layer, layer.input)};
   const std::int64_t channels = layer.input.front() / layer.groups;
-  return {rows, columns, static_cast<double>(channels) * element_count(layer.window.kernel)};
+  return {rows, columns, channels * element_count(layer.window.kernel)};
 }
 
 /// Rows are the positions of the input, columns its features. The work is that of the forward pass.
@@ -105,8 +105,8 @@ LayerCost norm_cost(const Layer& layer, const Site& site) {
 /// One product over all time steps for the inputs, then one small product for each time step, which depends
 /// on the step before.
 LayerCost recurrent_cost(const Layer& layer, const Site& site) {
-  const double time = static_cast<double>(layer.input.front()), hidden = static_cast<double>(layer.hidden);
-  const double features = static_cast<double>(layer.input.back());
+  const double time = layer.input.front(), hidden = layer.hidden;
+  const double features = layer.input.back();
   const double gate_cells = (layer.bidirectional ? 2 : 1) * (layer.kind == LayerKind::lstm ? 4 : 3) * hidden;
   const MatrixProduct input_part{time, gate_cells, features};
   const MatrixProduct hidden_part{.columns = gate_cells, .inner = hidden, .in_turn = time};
@@ -115,7 +115,7 @@ LayerCost recurrent_cost(const Layer& layer, const Site& site) {
                                       {features, gate_cells, time, MatrixProduct::Samples::inner}};
   if (site.data) backward.push_back({time, features, gate_cells});
   const double traffic = site.inputs + element_count(layer.output) + internal_elements(layer);
-  const int steps = static_cast<int>(layer.input.front()) + 1;
+  const int steps = layer.input.front() + 1;
   LayerCost cost;
   cost.forward = pass({input_part, hidden_part}, traffic, trainable(layer), steps);
   PassCost both = pass(backward, 2 * traffic, 2 * trainable(layer), steps);
@@ -148,9 +148,9 @@ ScorePasses score_passes(const Layer& layer, const KernelChoice& choice) {
 /// mask saves no work, except in a flash kernel, which computes the scores a second time in its backward
 /// pass.
 LayerCost attention_cost(const Layer& layer, const Site& site) {
-  const double time = static_cast<double>(layer.input.front()), heads = static_cast<double>(layer.heads);
-  const double width = static_cast<double>(layer.output.back()) / heads;
-  const double keys = static_cast<double>(attended_tokens(layer));
+  const double time = layer.input.front(), heads = layer.heads;
+  const double width = layer.output.back() / heads;
+  const double keys = attended_tokens(layer);
   const double windows = layer.inputs.size() > 1 ? 1 : time / keys, rows = time / windows;
   // Queries x keys, and weights x values; backward one more of the first and three of the second form.
   const MatrixProduct scored{rows, keys, width, MatrixProduct::Samples::products, heads * windows};
@@ -158,7 +158,7 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
   const double scores = internal_elements(layer);
   const double traffic = site.inputs + element_count(layer.output) + 2 * scores;
   const bool flash = attention_kernels(layer, site.choice) == KernelChoice::Attention::flash;
-  const double work = (layer.causal ? 0.5 : 1) * 4 * time * keys * static_cast<double>(layer.output.back());
+  const double work = (layer.causal ? 0.5 : 1) * 4 * time * keys * layer.output.back();
   const ScorePasses passes = score_passes(layer, site.choice);
   LayerCost cost;
   cost.forward = flash ? pass(work, traffic, 0) : pass({scored, summed}, traffic, 0, 3);
@@ -180,10 +180,10 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
 /// Source: T. Dao, A. Gu, "Transformers are SSMs", arXiv:2405.21060, section 6; ssd_combined.py of
 /// state-spaces/mamba.
 LayerCost state_space_cost(const Layer& layer, const Site& site) {
-  const double time = static_cast<double>(layer.input.front()), chunk = static_cast<double>(layer.keys);
-  const double heads = static_cast<double>(layer.heads), states = static_cast<double>(layer.hidden);
-  const double groups = static_cast<double>(layer.groups), chunks = time / chunk;
-  const double inner = static_cast<double>(layer.output.back()), width = inner / heads;
+  const double time = layer.input.front(), chunk = layer.keys;
+  const double heads = layer.heads, states = layer.hidden;
+  const double groups = layer.groups, chunks = time / chunk;
+  const double inner = layer.output.back(), width = inner / heads;
   const auto each = MatrixProduct::Samples::products;
   const MatrixProduct scored{chunk, chunk, states, each, groups * chunks},
       summed{chunk, width, chunk, each, heads * chunks}, written{width, states, chunk, each, heads * chunks},
@@ -231,10 +231,9 @@ LayerCost max_pool_cost(double out, const Site& site) {
 
 /// Router, choice, gathering, gate and hidden units, SwiGLU, output, sum: one kernel each.
 LayerCost experts_cost(const Layer& layer, const Site& site) {
-  const double features = static_cast<double>(layer.input.back());
-  const double rows = expert_rows(layer), hidden = static_cast<double>(layer.hidden);
-  const double tokens = static_cast<double>(layer.input.front()),
-               outputs = static_cast<double>(layer.experts);
+  const double features = layer.input.back();
+  const double rows = expert_rows(layer), hidden = layer.hidden;
+  const double tokens = layer.input.front(), outputs = layer.experts;
   const std::vector<MatrixProduct> forward{
       {rows, 2 * hidden, features}, {rows, features, hidden}, {tokens, outputs, features}};
   const std::vector<MatrixProduct> data{
@@ -270,7 +269,7 @@ LayerCost position_cost(const Layer& layer) {
 LayerCost class_token_cost(const Layer& layer, const Site& site) {
   LayerCost cost = streaming_cost(site.inputs + element_count(layer.output),
                                   site.inputs + element_count(layer.output), site);
-  cost.backward_weights = pass(0, static_cast<double>(layer.input.back()), trainable(layer));
+  cost.backward_weights = pass(0, layer.input.back(), trainable(layer));
   return cost;
 }
 

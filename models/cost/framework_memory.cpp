@@ -69,7 +69,7 @@ struct Step {
   }
 
   double size(std::size_t layer) const {
-    return samples * width[layer] * static_cast<double>(elements(model.layers[layer].output));
+    return samples * width[layer] * elements(model.layers[layer].output);
   }
 
   void allocate_private(std::size_t layer) {
@@ -103,7 +103,7 @@ void share_memory(Step& step) {
   for (std::size_t i = 0; i < step.model.layers.size(); ++i) {
     const Layer& layer = step.model.layers[i];
     const int input = layer.inputs.front();
-    const auto from = static_cast<std::size_t>(std::max(input, 0));
+    const std::size_t from = std::max(input, 0);
     const bool free = input >= 0 && readers[from] == 1 && !output_saved[from];
     const bool in = in_place && free && overwrites(layer.kind);
     const bool shared = in || layer.kind == LayerKind::reshape;
@@ -119,20 +119,20 @@ void set_buffers(Step& step) {
   const std::size_t count = step.model.layers.size();
   step.buffers.resize(count);
   const auto save = [&](int buffer, std::size_t layer) {
-    int& first = step.buffers[static_cast<std::size_t>(buffer)].first_saver;
-    if (first < 0) first = static_cast<int>(layer);
+    int& first = step.buffers[buffer].first_saver;
+    if (first < 0) first = layer;
   };
   for (std::size_t i = 0; i < count; ++i) {
     const int own = step.owner[i];
     if (own == static_cast<int>(i)) step.buffers[i].bytes = step.size(i);
     if (own >= 0 && step.saved[i].output) save(own, i);
     for (const int input : step.model.layers[i].inputs) {
-      const int from = input < 0 ? input : step.owner[static_cast<std::size_t>(input)];
+      const int from = input < 0 ? input : step.owner[input];
       if (from < 0) continue;
-      Buffer& buffer = step.buffers[static_cast<std::size_t>(from)];
-      buffer.last_reader = static_cast<int>(i);
-      buffer.crosses |= step.segment[i] > step.segment[static_cast<std::size_t>(from)];
-      const auto source = static_cast<std::size_t>(input);
+      Buffer& buffer = step.buffers[from];
+      buffer.last_reader = i;
+      buffer.crosses |= step.segment[i] > step.segment[from];
+      const std::size_t source = input;
       step.buffers[source].output_crosses |= step.segment[i] > step.segment[source];
       if (step.saved[i].input) save(from, i);
     }
@@ -250,11 +250,10 @@ void walk_forward(Step& step) {
   for (std::size_t i = 0; i < step.buffers.size(); ++i) {
     const Buffer& buffer = step.buffers[i];
     const bool kept = buffer.first_saver >= 0 || (step.recomputes() && buffer.crosses);
-    if (buffer.bytes > 0 && !kept && buffer.last_reader >= 0)
-      read_last[static_cast<std::size_t>(buffer.last_reader)].push_back(i);
+    if (buffer.bytes > 0 && !kept && buffer.last_reader >= 0) read_last[buffer.last_reader].push_back(i);
   }
   for (int i = 0; i <= last; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const std::size_t at = i;
     step.outputs[at] = step.allocate(&MemorySnapshot::activations, step.buffers[at].bytes);
     step.model_states->run_forward(at);
     Tensor cast = cast_logits(at, step);
@@ -278,13 +277,13 @@ class ErrorSignals {
     const bool passes = own.kind == LayerKind::add || own.kind == LayerKind::reshape;
     for (const int input : own.inputs) {
       if (!data || input < 0) continue;
-      int& there = of_[static_cast<std::size_t>(input)];
-      const int made = passes && of_[layer] >= 0 ? of_[layer] : make(static_cast<std::size_t>(input));
-      if (passes && of_[layer] >= 0) ++readers_[static_cast<std::size_t>(made)];
+      int& there = of_[input];
+      const int made = passes && of_[layer] >= 0 ? of_[layer] : make(input);
+      if (passes && of_[layer] >= 0) ++readers_[made];
       if (there < 0) {
         there = made;
       } else {  // the sum of two readers' derivatives is a tensor of its own
-        const int sum = make(static_cast<std::size_t>(input));
+        const int sum = make(input);
         observe(layer, step_);
         release(made);
         release(there);
@@ -302,11 +301,11 @@ class ErrorSignals {
   int make(std::size_t layer) {
     signals_.push_back(step_.allocate(&MemorySnapshot::error_signals, step_.size(layer)));
     readers_.push_back(1);
-    return static_cast<int>(signals_.size()) - 1;
+    return signals_.size() - 1;
   }
 
   void release(int signal) {
-    const auto at = static_cast<std::size_t>(signal);
+    const std::size_t at = signal;
     if (--readers_[at] == 0) step_.free(signals_[at]);
   }
 

@@ -74,7 +74,7 @@ Seconds time_in_waves(const MatrixProduct& product, const Tile& tile, double par
 
 Seconds product_time(const MatrixProduct& product, std::int64_t batch, const Device& device, double share,
                      Seconds tile) {
-  const MatrixProduct whole = of_batch(product, static_cast<double>(batch));
+  const MatrixProduct whole = of_batch(product, batch);
   if (device.multiprocessors == 0) return whole.flops() / (share * device.peak);
   const FlopsPerSecond rate = share / device.multiprocessors * device.peak;  // of one multiprocessor
   Seconds fastest{std::numeric_limits<double>::infinity()};

@@ -24,15 +24,14 @@ double expert_spread(const Model& model, const MemoryOptions& options) {
     for (const ParameterTensor& tensor : layer.parameters)
       experts += layer.kind == LayerKind::experts ? static_cast<double>(tensor.elements()) : 0;
   }
-  return experts > 0 ? 1 + (options.expert_ways - 1) * experts / static_cast<double>(all_parameters(model))
-                     : 1;
+  return experts > 0 ? 1 + (options.expert_ways - 1) * experts / all_parameters(model) : 1;
 }
 
 double largest_layer(const Model& model) {
   double largest = 0;
   for (const Layer& layer : model.layers) {
     double sum = 0;
-    for (const ParameterTensor& tensor : layer.parameters) sum += static_cast<double>(tensor.elements());
+    for (const ParameterTensor& tensor : layer.parameters) sum += tensor.elements();
     largest = std::max(largest, sum);
   }
   return largest;
@@ -42,8 +41,8 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
   using Zero = MemoryOptions::Zero;
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
   const double element = mixed ? kHalfBytes : kFp32Bytes;
-  const auto trainable = static_cast<double>(trainable_parameters(model));
-  const auto all = static_cast<double>(all_parameters(model));
+  const double trainable = trainable_parameters(model);
+  const double all = all_parameters(model);
   const double spread = expert_spread(model, options);
   const double state = options.host_optimizer ? 0 : share(options, Zero::optimizer_state, spread);
   const bool cast = mixed && options.zero == Zero::parameters && options.half_parameters;

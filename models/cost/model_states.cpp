@@ -24,7 +24,7 @@ namespace {
 std::vector<double> trained(const Layer& layer) {
   std::vector<double> sizes;
   for (const ParameterTensor& tensor : layer.parameters)
-    if (tensor.trainable) sizes.push_back(static_cast<double>(tensor.elements()));
+    if (tensor.trainable) sizes.push_back(tensor.elements());
   return sizes;
 }
 
@@ -39,8 +39,7 @@ ModelStates::ModelStates(const Model& model, const MemoryOptions& options, Cachi
       gradients_(model.layers.size()),
       casts_(model.layers.size()) {
   for (const Layer& layer : model.layers)
-    for (const ParameterTensor& tensor : layer.parameters)
-      allocate(kFp32Bytes * static_cast<double>(tensor.elements()));
+    for (const ParameterTensor& tensor : layer.parameters) allocate(kFp32Bytes * tensor.elements());
 }
 
 CachingAllocator::Block ModelStates::allocate(double bytes) {

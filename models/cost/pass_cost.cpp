@@ -5,7 +5,7 @@
 namespace stepcast {
 
 Bytes PassCost::bytes(std::int64_t batch, Bytes element) const {
-  return (static_cast<double>(batch) * activations + parameters) * element;
+  return (batch * activations + parameters) * element;
 }
 
 double trainable(const Layer& layer) {
@@ -60,7 +60,7 @@ double update_arrays(const KernelChoice& choice) {
 double input_count(const Layer& layer) {
   if (layer.kind == LayerKind::concatenate) return element_count(layer.output);
   if (layer.kind != LayerKind::attention || layer.inputs.size() == 1)
-    return static_cast<double>(layer.inputs.size()) * element_count(layer.input);
+    return layer.inputs.size() * element_count(layer.input);
   const std::int64_t kv_heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
   const std::int64_t features = layer.input.back() / layer.heads * kv_heads;
   return element_count(layer.input) + 2 * element_count({layer.keys, features});
@@ -68,16 +68,15 @@ double input_count(const Layer& layer) {
 
 double internal_elements(const Layer& layer) {
   const double time = layer.input.empty() ? 0 : static_cast<double>(layer.input.front());
-  const double cells = time * static_cast<double>(layer.hidden) * (layer.bidirectional ? 2 : 1);
+  const double cells = time * layer.hidden * (layer.bidirectional ? 2 : 1);
   if (layer.kind == LayerKind::lstm) return 5 * cells;
   if (layer.kind == LayerKind::gru) return 4 * cells;
-  if (layer.kind == LayerKind::attention)
-    return static_cast<double>(layer.heads) * time * static_cast<double>(attended_tokens(layer));
+  if (layer.kind == LayerKind::attention) return layer.heads * time * attended_tokens(layer);
   if (layer.kind == LayerKind::state_space) return element_count(layer.output);  // before gate and norm
   if (layer.kind == LayerKind::experts)
     return expert_rows(layer) *
-           static_cast<double>(3 * layer.hidden + 2 * layer.input.back());  // gate and hidden units, their
-                                                                            // product, input and output rows
+           (3 * layer.hidden + 2 * layer.input.back());  // gate and hidden units, their
+                                                         // product, input and output rows
   if (layer.kind == LayerKind::softmax_cross_entropy) return element_count(layer.input);
   return 0;
 }
@@ -130,7 +129,7 @@ void add_kernels(const Layer& layer, int count, PassCost& pass) {
 void cast_weights(const Layer& layer, LayerCost& cost) {
   const double moved = kCast * cost.forward.parameters;
   if (!(moved > 0)) return;
-  const int arrays = static_cast<int>(layer.parameters.size()) + (layer.weight_of >= 0 ? 1 : 0);
+  const int arrays = layer.parameters.size() + (layer.weight_of >= 0 ? 1 : 0);
   cost.forward.narrowed_weights = moved;
   add_kernels(layer, arrays, cost.forward);
   PassCost& gradients = cost.backward_weights.kernels > 0 ? cost.backward_weights : cost.backward_data;
@@ -158,8 +157,8 @@ void cast_inputs(const Layer& layer, const std::vector<double>& widths, LayerCos
 
 /// An addition of two precisions is one kernel; the error signals of inputs of half precision are cast.
 void add_two_precisions(const Layer& layer, const std::vector<double>& widths, LayerCost& cost) {
-  const auto narrow = static_cast<double>(std::count(widths.begin(), widths.end(), kHalfBytes));
-  if (narrow == 0 || narrow == static_cast<double>(widths.size())) return;
+  const double narrow = std::count(widths.begin(), widths.end(), kHalfBytes);
+  if (narrow == 0 || narrow == widths.size()) return;
   double bytes = kFp32Bytes;
   for (const double width : widths) bytes += width;
   cost.forward.widened = bytes * element_count(layer.output);
@@ -221,7 +220,7 @@ void choose_cross_entropy(const Layer& layer, const KernelChoice& choice, LayerC
 
 /// Each expert of the device has a product of its own, with its share of the rows; the router has one.
 void divide_among_experts(const Layer& layer, PassCost& pass) {
-  const auto experts = static_cast<double>(layer.experts);
+  const double experts = layer.experts;
   for (std::size_t i = 0; i + 1 < pass.products.size(); ++i) {
     MatrixProduct& product = pass.products[i];
     (product.samples == MatrixProduct::Samples::inner ? product.inner : product.rows) /= experts;
@@ -256,8 +255,8 @@ void add_written_out(const Layer& layer, const KernelChoice& choice, LayerCost& 
 
 /// Elements of queries and keys of one sample.
 double rotated_elements(const Layer& layer) {
-  const double kv_heads = static_cast<double>(layer.kv_heads > 0 ? layer.kv_heads : layer.heads);
-  const double all = static_cast<double>(layer.heads) + 2 * kv_heads;
+  const double kv_heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
+  const double all = layer.heads + 2 * kv_heads;
   return element_count(layer.input) * (all - kv_heads) / all;
 }
 
@@ -291,7 +290,7 @@ std::vector<bool> in_blocks(const Model& model) {
   for (const Layer& layer : model.layers) {
     if (!is_loss(layer.kind)) continue;
     for (const int input : layer.inputs)
-      if (input >= 0) inside[static_cast<std::size_t>(input)] = false;
+      if (input >= 0) inside[input] = false;
   }
   return inside;
 }
@@ -324,8 +323,7 @@ std::vector<double> autocast_widths(const Model& model, KernelChoice::Gelu gelu)
   std::vector<double> widths;
   for (const Layer& layer : model.layers) {
     double widest = 0;  // of the inputs; autocast leaves the input of the network in fp32
-    for (const int input : layer.inputs)
-      widest = std::max(widest, input < 0 ? kFp32Bytes : widths[static_cast<std::size_t>(input)]);
+    for (const int input : layer.inputs) widest = std::max(widest, input < 0 ? kFp32Bytes : widths[input]);
     const bool half = computes_in_half(layer.kind) || layer.kind == LayerKind::measured;
     const bool power = layer.kind == LayerKind::gelu && gelu == KernelChoice::Gelu::eager;
     const bool single = computes_in_single(layer.kind) || made_of_parameters(layer.kind) || power;
@@ -340,8 +338,7 @@ void add_autocast(const Model& model, const KernelChoice& choice, std::vector<La
     const Layer& layer = model.layers[i];
     LayerCost& cost = costs[i];
     std::vector<double> inputs;
-    for (const int input : layer.inputs)
-      inputs.push_back(input < 0 ? kFp32Bytes : widths[static_cast<std::size_t>(input)]);
+    for (const int input : layer.inputs) inputs.push_back(input < 0 ? kFp32Bytes : widths[input]);
     for (PassCost* pass : {&cost.forward, &cost.backward_data, &cost.backward_weights})
       pass->width = widths[i];
     cast_inputs(layer, inputs, cost);

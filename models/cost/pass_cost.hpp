@@ -15,7 +15,7 @@ inline constexpr double kHalfBytes = 2;  ///< of an element in fp16 or bf16
 
 /// Elements of a tensor of this shape.
 inline double element_count(const Shape& shape) {
-  return static_cast<double>(elements(shape));
+  return elements(shape);
 }
 
 /// Work and memory traffic of one pass of one layer.

@@ -91,7 +91,7 @@ double positions_by_image(const Layer& layer, const KernelShares& kernels) {
   if (!(kernels.channel_multiple > 0) || layer.kind != LayerKind::convolution || !first) return 0;
   if (layer.groups > 1 || std::ranges::max(layer.window.kernel) > 1) return 0;
   if (std::ranges::max(layer.window.stride) > 1) return 0;
-  const double positions = element_count(layer.output) / static_cast<double>(layer.output.front());
+  const double positions = element_count(layer.output) / layer.output.front();
   return positions > 1 ? positions : 0;
 }
 
@@ -125,8 +125,8 @@ Seconds other_kernels(const Layer& layer, const PassCost& cost, std::int64_t bat
   const bool copies =
       kernels.choice.layout == KernelChoice::Layout::nchw && needs_channels_last(layer, kernels);
   const double elements = copies ? cost.other_layout : 0;
-  const Bytes copied = static_cast<double>(batch) * elements * element_size(kernels);
-  const Bytes summed = static_cast<double>(batch) * cost.bias * element_size(kernels);
+  const Bytes copied = batch * elements * element_size(kernels);
+  const Bytes summed = batch * cost.bias * element_size(kernels);
   const Seconds gap = cost.bias > 0 ? kernels.gap : Seconds{};
   return gap +
          (2 * copied - cached(copied, kernels) + summed) / (kernels.streaming * device.memory_bandwidth);
@@ -135,7 +135,7 @@ Seconds other_kernels(const Layer& layer, const PassCost& cost, std::int64_t bat
 /// Seconds of the casts of autocast.
 Seconds cast_time(const PassCost& cost, std::int64_t batch, const Device& device) {
   const KernelShares& kernels = *device.kernels;
-  const double samples = static_cast<double>(batch);
+  const double samples = batch;
   const Bytes narrowed{samples * cost.narrowed + cost.narrowed_weights};
   const Bytes widened{samples * cost.widened + cost.widened_weights};
   const double widening = kernels.cast > 0 ? kernels.cast : kernels.streaming;
@@ -165,7 +165,7 @@ Seconds products_time(const Layer& layer, const PassCost& cost, std::int64_t bat
   const double share = fp8 != nullptr
                            ? fp8->kernels.dense * fp8->peak / device.peak  // of the peak of bf16
                            : product_share(layer, kernels) * (cost.weights && slow ? kernels.weights : 1);
-  if (cost.products.empty()) return static_cast<double>(batch) * cost.flops / (share * device.peak);
+  if (cost.products.empty()) return batch * cost.flops / (share * device.peak);
   const double positions = positions_by_image(layer, kernels);
   const bool by_image = positions > 0 && !cost.weights && aligned(positions, kernels);
   // Attention's passes over the scores and `recurrent_step` contain it.
@@ -186,7 +186,7 @@ Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t
   const bool update = cost.activations == 0;
   const Bytes own = cost.width > 0 ? Bytes{cost.width} : element_size(kernels);
   const Bytes element = update ? kFp32 : own;  // optimizers keep fp32
-  const double samples = static_cast<double>(batch);
+  const double samples = batch;
   const Bytes further = (samples * cost.further_activations + cost.further_parameters) * element;
   const Bytes from_cache = cached(samples * cost.just_written * element, kernels);
   const Bytes moved = cost.bytes(batch, element) + further - from_cache;
@@ -200,7 +200,7 @@ Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t
 
 Roofline roofline(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device) {
   if (device.kernels) return generation_parts(layer, cost, batch, device);
-  const Flops work = static_cast<double>(batch) * cost.flops;
+  const Flops work = batch * cost.flops;
   return {cost.kernels * device.launch_overhead, work / (arithmetic_gain(layer, device) * device.peak),
           cost.bytes(batch, kFp32) / (kStreamingShare * device.memory_bandwidth)};
 }

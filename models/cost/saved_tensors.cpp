@@ -15,7 +15,7 @@ constexpr double kPosition = 8;  // bytes of the position of a pooling maximum: 
 
 /// Number of rows over which a layer norm computes statistics.
 double rows(const Layer& layer) {
-  return element_count(layer.input) / static_cast<double>(layer.input.back());
+  return element_count(layer.input) / layer.input.back();
 }
 
 /// The softmax over the scores, and with dropout its mask and what it leaves, which the product with the
@@ -44,7 +44,7 @@ SavedTensors eager_attention(const Layer& layer, const MemoryOptions& options) {
 SavedTensors attention_tensors(const Layer& layer, const MemoryOptions& options) {
   if (options.attention == MemoryOptions::Attention::eager || layer.position_bias >= 0)
     return eager_attention(layer, options);
-  const double sums = static_cast<double>(layer.heads * layer.input.front());
+  const double sums = layer.heads * layer.input.front();
   return {.input = true, .output = true, .bytes = {kFp32Bytes * sums}};
 }
 
@@ -96,7 +96,7 @@ bool saves_nothing(LayerKind kind) {
 /// Norms save their input and their statistics: of each channel (batch norm) or of each row.
 SavedTensors norm_tensors(const Layer& layer, bool fused) {
   if (layer.kind == LayerKind::batch_norm)  // mean and inverse deviation
-    return {.input = true, .fixed = std::vector(2, kFp32Bytes * static_cast<double>(layer.input.front()))};
+    return {.input = true, .fixed = std::vector(2, kFp32Bytes * layer.input.front())};
   const double statistic = kFp32Bytes * rows(layer);
   if (layer.kind == LayerKind::layer_norm) return {.input = true, .bytes = {statistic, statistic}};
   if (fused) return {.input = true, .bytes = {statistic}};
@@ -225,7 +225,7 @@ double channels_last_copies(const Layer& layer, double samples, double filters) 
       std::ranges::max(layer.window.kernel) == 1 && std::ranges::max(layer.window.stride) == 1;
   if (product || is_depthwise(layer)) return 0;
   const auto padded = [](const Shape& shape) {
-    const double channels = static_cast<double>(shape.front());
+    const double channels = shape.front();
     return std::ceil(channels / kChannelMultiple) * kChannelMultiple / channels * element_count(shape);
   };
   return kHalfBytes * (samples * (padded(layer.input) + padded(layer.output)) + filters);
@@ -239,7 +239,7 @@ double kernel_workspace(const Layer& layer, const MemoryOptions& options, double
   if (layer.kind != LayerKind::convolution) return 0;
   double filters = 0;
   for (const ParameterTensor& tensor : layer.parameters)
-    filters = std::max(filters, static_cast<double>(tensor.elements()));
+    filters = std::max<double>(filters, tensor.elements());
   if (autocast(options)) return channels_last_copies(layer, samples, filters);
   if (std::ranges::min(layer.window.kernel) < 3) return 0;
   const bool half = options.precision == MemoryOptions::Precision::mixed;

@@ -61,7 +61,7 @@ void read_classes(const ConfigMap& map, HuggingFaceConfig& config) {
   if (const auto number = given(map, "num_labels")) {
     config.classes = number->integer(1, kMostConfigRows);
   } else if (labels) {
-    config.classes = static_cast<std::int64_t>(labels->any_map().entries().size());
+    config.classes = labels->any_map().entries().size();
     if (config.classes == 0) labels->expected("at least one class");
   } else if (config.reads_tokens()) {
     config.classes = 2;  // the library's default

@@ -137,7 +137,7 @@ std::int64_t key_value_heads(const YamlValue& value, std::int64_t heads) {
 /// The hidden layer of DINOv2, whose gate narrows it, and its token for masked places.
 void read_dinov2(const ConfigMap& map, HuggingFaceConfig& config) {
   const double ratio = config_number_or(map, "mlp_ratio", 100, 4);
-  config.hidden = static_cast<std::int64_t>(static_cast<double>(config.width) * ratio);
+  config.hidden = static_cast<std::int64_t>(config.width * ratio);
   if (config.hidden < 1) map.at("mlp_ratio").expected("a ratio that leaves hidden units");
   config.mask_token = config_flag_or(map, "use_mask_token", true);
   config.stochastic_depth = config_number_or(map, "drop_path_rate", 1, 0) > 0;

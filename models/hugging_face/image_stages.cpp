@@ -142,7 +142,7 @@ struct SwinBlocks {
 
   /// @param prefix  of the layers' names
   std::string one(const std::string& prefix, const std::string& input, bool shifted) const {
-    const auto hidden = static_cast<std::int64_t>(config.expansion * static_cast<double>(stage.width));
+    const auto hidden = static_cast<std::int64_t>(config.expansion * stage.width);
     return attention(prefix, input, shifted) +
            fmt::format(
                "      - {{name: {0}norm2, kind: layer_norm}}\n"

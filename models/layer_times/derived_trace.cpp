@@ -22,7 +22,7 @@ const Model& model_of(const DeviceRate& rate, const std::map<std::string, Model>
 }
 
 double predicted_rate(const Model& model, const DeviceRate& rate, const Device& device, double efficiency) {
-  return static_cast<double>(rate.batch) / roofline_step(model, rate.batch, device, efficiency).value;
+  return rate.batch / roofline_step(model, rate.batch, device, efficiency).value;
 }
 
 /// Sum over the calibrating rates of log(predicted / published)^2.
@@ -200,7 +200,7 @@ Trace derive(const Model& model, std::int64_t batch, const Device& device, const
                       "trace that was captured",
                       model.name, layer.name));
   }
-  const auto most = static_cast<std::size_t>(std::max(1, noise.samples));
+  const std::size_t most = std::max(1, noise.samples);
   if (noise.captured != nullptr) check_fits(*noise.captured, model);
   const Ratios step = noise.captured != nullptr ? step_ratios(*noise.captured, most) : Ratios{};
   const KernelChoice choice = device.choice();

@@ -116,7 +116,7 @@ Trace read_trace(const YamlValue& value) {
   const std::vector<YamlValue> list = layers.list();
   for (std::size_t i = 0; i < list.size(); ++i) check_counts(list[i], trace.layers[i], samples);
   if (samples == 0) layers.expected("at least one layer with a timed pass");
-  if (samples % static_cast<std::size_t>(trace.ranks) != 0)
+  if (samples % trace.ranks != 0)
     map.at("ranks").expected(fmt::format("a divisor of the {} samples", samples));
   return trace;
 }
@@ -210,8 +210,7 @@ BatchNeighbors batch_neighbors(const std::vector<const Trace*>& traces, std::int
   }
   if (lower == nullptr) return {upper, upper};
   if (upper == nullptr || lower->batch == batch) return {lower, lower};
-  return {lower, upper,
-          static_cast<double>(batch - lower->batch) / static_cast<double>(upper->batch - lower->batch)};
+  return {lower, upper, static_cast<double>(batch - lower->batch) / (upper->batch - lower->batch)};
 }
 
 Trace interpolated_trace(const BatchNeighbors& neighbors, std::int64_t batch) {

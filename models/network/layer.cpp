@@ -192,7 +192,7 @@ void complete_experts(Layer& layer) {
 }
 
 double expert_rows(const Layer& layer) {
-  return layer.coefficient * static_cast<double>(layer.input.front()) * static_cast<double>(layer.top);
+  return layer.coefficient * layer.input.front() * layer.top;
 }
 
 void complete_position_embedding(std::int64_t rows, Layer& layer, bool trained) {

@@ -23,13 +23,13 @@ Layer& begin(std::string name, LayerKind kind, int input, LayerChain& chain) {
   layer.name = std::move(name);
   layer.kind = kind;
   layer.inputs = {input};
-  layer.input = input == kNetworkInput ? chain.input : chain.layers[static_cast<std::size_t>(input)].output;
+  layer.input = input == kNetworkInput ? chain.input : chain.layers[input].output;
   layer.output = layer.input;
   return chain.layers.emplace_back(std::move(layer));
 }
 
 int last(const LayerChain& chain) {
-  return static_cast<int>(chain.layers.size()) - 1;
+  return chain.layers.size() - 1;
 }
 
 void append_norm(const std::string& name, LayerChain& chain) {
@@ -117,7 +117,7 @@ LayerList transformer_layers(const TransformerStack& stack) {
   LayerChain chain{transformer_input(stack), {}};
   std::vector<LayerBlock> blocks;
   for (int i = 0; i < stack.layers; ++i) {
-    const int first = static_cast<int>(chain.layers.size());
+    const int first = chain.layers.size();
     append_block(i, stack, chain);
     blocks.push_back({first, static_cast<int>(chain.layers.size())});
   }
@@ -147,7 +147,7 @@ struct Scope {
 
 const Shape& shape_of(int index, const Scope& scope) {
   expects(index == kNetworkInput || static_cast<std::size_t>(index) < scope.layers.size(), "a layer above");
-  return index == kNetworkInput ? scope.input : scope.layers[static_cast<std::size_t>(index)].output;
+  return index == kNetworkInput ? scope.input : scope.layers[index].output;
 }
 
 int index_of(const YamlValue& value, const Scope& scope) {
@@ -165,7 +165,7 @@ std::vector<int> read_inputs(const YamlMap& yaml, const Scope& scope) {
   std::vector<int> result;
   for (const YamlValue& input : inputs->list()) {
     const int index = index_of(input, scope);
-    if (index != kNetworkInput && is_loss(scope.layers[static_cast<std::size_t>(index)].kind)) {
+    if (index != kNetworkInput && is_loss(scope.layers[index].kind)) {
       input.refuse("expected a layer that is not a loss: a loss ends the network");
     }
     result.push_back(index);
@@ -210,7 +210,7 @@ void tie_weight(const YamlValue& name, const Scope& scope, Layer& layer) {
   const int owner = index_of(name, scope);
   const Shape own = layer.parameters.front().shape;
   const std::vector<ParameterTensor> tensors =
-      owner < 0 ? std::vector<ParameterTensor>{} : scope.layers[static_cast<std::size_t>(owner)].parameters;
+      owner < 0 ? std::vector<ParameterTensor>{} : scope.layers[owner].parameters;
   if (tensors.empty() || tensors.front().shape != own) {
     name.refuse(fmt::format("expected a layer with a weight of {}, got \"{}\"", to_string(own), name.text()));
   }
@@ -259,7 +259,7 @@ Layer read_one(const YamlValue& value, const Scope& scope) {
 void append_layer(const YamlValue& value, Scope& scope) {
   if (scope.layers.size() >= kMostLayers) value.refuse(fmt::format("more than {} layers", kMostLayers));
   Layer layer = read_one(value, scope);
-  const int index = static_cast<int>(scope.layers.size());
+  const int index = scope.layers.size();
   const std::string own_name = layer.name.substr(scope.prefix.size());
   const bool in_block = !scope.prefix.empty();
   if ((in_block && !scope.own.emplace(own_name, index).second) ||
@@ -296,7 +296,7 @@ void append_block(const YamlValue& value, Scope& scope) {
   if (layers.empty()) list.expected("at least one layer");
   for (std::int64_t i = 0; i < block.repeat; ++i) {
     scope.prefix = fmt::format("{}{}_", block.name, i);
-    const int first = static_cast<int>(scope.layers.size());
+    const int first = scope.layers.size();
     scope.own = {{"previous", static_cast<int>(scope.layers.size()) - 1}};
     for (const YamlValue& layer : layers) append_layer(layer, scope);
     scope.blocks.push_back({first, static_cast<int>(scope.layers.size())});
@@ -309,7 +309,7 @@ void check_all_used(const Scope& scope) {
   std::vector<bool> used(scope.layers.size());
   for (const Layer& layer : scope.layers) {
     for (const int input : layer.inputs) {
-      if (input != kNetworkInput) used[static_cast<std::size_t>(input)] = true;
+      if (input != kNetworkInput) used[input] = true;
     }
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
@@ -330,7 +330,7 @@ const Keys& repeat_keys() {
 
 void check_size(const YamlValue& value, const Shape& shape) {
   double product = 1;
-  for (const std::int64_t size : shape) product *= static_cast<double>(size);
+  for (const std::int64_t size : shape) product *= size;
   if (product > kMostElements) value.refuse(fmt::format("an array of {} is too large", to_string(shape)));
 }
 

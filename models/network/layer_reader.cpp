@@ -259,8 +259,8 @@ void read_reshape(const YamlValue& value, Layer& layer) {
   const YamlValue shape = yaml.at("shape", "a list of integers");
   for (const YamlValue& size : shape.list()) layer.output.push_back(size.integer(1, 1'000'000'000));
   double product = 1;  // a double cannot overflow
-  for (const std::int64_t size : layer.output) product *= static_cast<double>(size);
-  if (layer.output.empty() || product != static_cast<double>(elements(layer.input))) {
+  for (const std::int64_t size : layer.output) product *= size;
+  if (layer.output.empty() || product != elements(layer.input)) {
     shape.refuse(fmt::format("expected a shape of {} elements ({}), got {}", elements(layer.input),
                              to_string(layer.input), to_string(layer.output)));
   }

@@ -22,7 +22,7 @@ std::vector<bool> backward_data_needed(const Model& model) {
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (const int input : model.layers[i].inputs) {
       if (input < 0) continue;
-      const auto below = static_cast<std::size_t>(input);
+      const std::size_t below = input;
       if (needed[below] || has_trainable(model.layers[below])) needed[i] = true;
     }
   }
@@ -33,7 +33,7 @@ std::vector<int> consumers(const Model& model) {
   std::vector<int> readers(model.layers.size());
   for (const Layer& layer : model.layers) {
     for (const int input : layer.inputs) {
-      if (input >= 0) ++readers[static_cast<std::size_t>(input)];
+      if (input >= 0) ++readers[input];
     }
   }
   return readers;
@@ -55,7 +55,7 @@ std::int64_t count_parameters(const Model& model, Predicate wanted) {
 void check_parameters(const YamlValue& value, const Model& model) {
   double sum = 0;
   for (const Layer& layer : model.layers) {
-    for (const ParameterTensor& tensor : layer.parameters) sum += static_cast<double>(tensor.elements());
+    for (const ParameterTensor& tensor : layer.parameters) sum += tensor.elements();
   }
   if (sum > kMostParameters) value.refuse(fmt::format("a network of {:.3g} parameters is too large", sum));
 }

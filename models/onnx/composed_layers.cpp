@@ -80,8 +80,8 @@ Heads heads_of(const OnnxWriter& writer, const OnnxNode& node) {
                 "expected attention of heads, tokens and features, whose sizes ONNX infers");
   const Shape& shape = found->second;
   double heads = 1;  // a double cannot overflow
-  for (std::size_t i = 0; i + 2 < shape.size(); ++i) heads *= static_cast<double>(shape[i]);
-  heads /= static_cast<double>(writer.graph.batch);
+  for (std::size_t i = 0; i + 2 < shape.size(); ++i) heads *= shape[i];
+  heads /= writer.graph.batch;
   if (heads < 1 || heads > 1e6 || heads != std::floor(heads) || shape.back() > 1'000'000)
     refuse_node(writer.graph, node, "expected a whole number of heads for each sample");
   return {static_cast<std::int64_t>(heads), shape[shape.size() - 2], shape.back()};
@@ -142,8 +142,7 @@ void add_weight(OnnxWriter& writer, const OnnxNode& node, int weight) {
   const auto tensor = writer.graph.constants.find(table->initializer);
   if (shape.size() != 2 || tensor == writer.graph.constants.end() || tensor->second->dims_size() < 2)
     refuse_node(writer.graph, node, "adds an initializer that is not the bias of a MatMul");
-  const Shape rows =
-      take_parameter(writer, node, weight, static_cast<std::size_t>(tensor->second->dims_size()));
+  const Shape rows = take_parameter(writer, node, weight, tensor->second->dims_size());
   if (rows.back() != shape[1] || elements(rows) / std::max<std::int64_t>(1, shape[1]) < shape[0])
     refuse_node(writer.graph, node, "adds an initializer that has no row for each token");
   append_layer(writer, node, fmt::format("kind: position_embedding, rows: {}", elements(rows) / shape[1]),
@@ -321,13 +320,13 @@ void add_mean(OnnxWriter& writer, const OnnxNode& node) {
   const std::vector<std::int64_t> axes = integers(node, "axes", 0, 0);
   if (value.form == Form::square) return set_form(writer, node, value, Form::deviation);
   const Shape shape = shape_of(writer, node, node.input(0));
-  const auto rank = static_cast<std::int64_t>(shape.size());
+  const std::int64_t rank = shape.size();
   if (axes.size() == 1 && is_whole_layer(value) && (axes[0] == -1 || axes[0] == rank)) {
     const std::string layer = layer_of(writer, node, 0);
     writer.values[node.output(0)] = {.form = Form::mean, .layer = layer};
     return;
   }
-  bool positions = rank > 1 && static_cast<std::int64_t>(axes.size()) == rank - 1;
+  bool positions = rank > 1 && std::ssize(axes) == rank - 1;
   for (const std::int64_t axis : axes) positions &= axis > 1 || (axis < 0 && axis >= 1 - rank);
   if (!positions)
     refuse_node(writer.graph, node, "expected the mean over all positions, or over the last size");

@@ -24,10 +24,10 @@ const Numbers* known(const OnnxGraph& graph, const OnnxNode& node, int index) {
 
 /// The value at a position, which counts from the end if it is negative.
 std::optional<std::int64_t> element(const Numbers& numbers, std::int64_t position) {
-  const auto size = static_cast<std::int64_t>(numbers.values.size());
+  const std::int64_t size = numbers.values.size();
   if (position < 0) position += size;
   if (position < 0 || position >= size) return std::nullopt;
-  return numbers.values[static_cast<std::size_t>(position)];
+  return numbers.values[position];
 }
 
 Folded same(const OnnxGraph& graph, const OnnxNode& node) {
@@ -43,13 +43,13 @@ Folded cast(const OnnxGraph& graph, const OnnxNode& node) {
 
 /// The values from `begin` to `end` in steps, as Python counts them.
 Numbers sliced(const Numbers& numbers, std::int64_t begin, std::int64_t end, std::int64_t step) {
-  const auto size = static_cast<std::int64_t>(numbers.values.size());
+  const std::int64_t size = numbers.values.size();
   const auto place = [size](std::int64_t at) {
     return std::clamp<std::int64_t>(at < 0 ? std::max(at, -size) + size : at, 0, size);
   };
   Numbers result;
   for (std::int64_t i = place(begin); i < place(end); i += std::min(step, size))
-    result.values.push_back(numbers.values[static_cast<std::size_t>(i)]);
+    result.values.push_back(numbers.values[i]);
   return result;
 }
 
@@ -115,7 +115,7 @@ Folded squeeze(const OnnxGraph& graph, const OnnxNode& node) {
 Folded reshape(const OnnxGraph& graph, const OnnxNode& node) {
   const Numbers *input = known(graph, node, 0), *sizes = known(graph, node, 1);
   if (input == nullptr || sizes == nullptr || sizes->values.size() > 1) return {};
-  const auto size = static_cast<std::int64_t>(input->values.size());
+  const std::int64_t size = input->values.size();
   const bool scalar = sizes->values.empty();
   const bool fits = scalar ? size == 1 : sizes->values[0] == -1 || sizes->values[0] == size;
   return fits ? Numbers{scalar, input->values} : Folded{};
@@ -125,7 +125,7 @@ Folded product(const OnnxGraph& graph, const OnnxNode& node) {
   const Numbers* input = known(graph, node, 0);
   if (input == nullptr) return {};
   double result = 1;
-  for (const std::int64_t value : input->values) result *= static_cast<double>(value);
+  for (const std::int64_t value : input->values) result *= value;
   if (std::abs(result) > kLargest) return {};
   return Numbers{integer(node, "keepdims", 1) == 0, {static_cast<std::int64_t>(result)}};
 }
@@ -138,8 +138,7 @@ Folded constant_of_shape(const OnnxGraph& graph, const OnnxNode& node) {
   const std::int64_t size = sizes->values.empty() ? 1 : sizes->values[0];
   if (!filling || filling->values.size() != 1 || size < 0 || size > static_cast<std::int64_t>(kMostNumbers))
     return {};
-  return Numbers{sizes->values.empty(),
-                 std::vector<std::int64_t>(static_cast<std::size_t>(size), filling->values[0])};
+  return Numbers{sizes->values.empty(), std::vector<std::int64_t>(size, filling->values[0])};
 }
 
 /// A number of two; nothing where it is not defined or too large.
@@ -149,7 +148,7 @@ std::optional<std::int64_t> computed(const std::string& type, std::int64_t a, st
   if (type == "Add") return a + b;
   if (type == "Sub") return a - b;
   if (type == "Div") return b == 0 ? std::nullopt : std::optional(a / b);
-  const bool fits = std::abs(static_cast<double>(a) * static_cast<double>(b)) <= kLargest;
+  const bool fits = std::abs(static_cast<double>(a) * b) <= kLargest;
   return fits ? std::optional(a * b) : std::nullopt;
 }
 
@@ -197,7 +196,7 @@ std::optional<OnnxNumbers> integers_of(const onnx::TensorProto& tensor) {
   if (tensor.data_type() != onnx::TensorProto::INT64 || tensor.dims_size() > 1) return {};
   OnnxNumbers numbers{tensor.dims_size() == 0, {tensor.int64_data().begin(), tensor.int64_data().end()}};
   const std::string& bytes = tensor.raw_data();
-  const std::size_t size = numbers.scalar ? 1 : static_cast<std::size_t>(tensor.dims(0));
+  const std::size_t size = numbers.scalar ? 1 : tensor.dims(0);
   if (size > kMostNumbers) return {};
   if (numbers.values.empty() && bytes.size() == size * sizeof(std::int64_t)) {
     numbers.values.resize(size);

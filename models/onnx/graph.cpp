@@ -85,8 +85,7 @@ std::vector<std::int64_t> reshaped(const onnx::TensorProto& tensor, std::vector<
   std::int64_t elements = 1, known = 1;
   for (const std::int64_t size : tensor.dims()) elements *= size;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0 && i < static_cast<std::size_t>(tensor.dims_size()))
-      sizes[i] = tensor.dims(static_cast<int>(i));
+    if (sizes[i] == 0 && i < static_cast<std::size_t>(tensor.dims_size())) sizes[i] = tensor.dims(i);
     if (sizes[i] < -1 || sizes[i] == 0 || sizes[i] > kMostElements / known) return {};
     if (sizes[i] > 0) known *= sizes[i];
   }
@@ -228,7 +227,7 @@ void add_numbers(const std::string& name, const OnnxNumbers& numbers, onnx::Grap
   onnx::TensorProto& tensor = *single.add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(onnx::TensorProto::INT64);
-  if (!numbers.scalar) tensor.add_dims(static_cast<std::int64_t>(numbers.values.size()));
+  if (!numbers.scalar) tensor.add_dims(numbers.values.size());
   for (const std::int64_t number : numbers.values) tensor.add_int64_data(number);
 }
 
@@ -286,8 +285,7 @@ void infer_shapes(OnnxGraph& graph, const OnnxSizes& sizes) {
     add_shape(input.name(), input.type(), graph);
   }
   std::unordered_map<std::string, int> versions;
-  for (const auto& operators : graph.model.opset_import())
-    versions[operators.domain()] = static_cast<int>(operators.version());
+  for (const auto& operators : graph.model.opset_import()) versions[operators.domain()] = operators.version();
   for (const onnx::NodeProto& node : graph.model.graph().node()) {
     if (node.op_type() == "Constant") continue;
     infer_node(versions, node, types, graph);

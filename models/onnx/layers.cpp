@@ -36,7 +36,7 @@ std::string window_keys(const OnnxWriter& writer, const OnnxNode& node, const Sh
     refuse_node(writer.graph, node, "expected auto_pad NOTSET, VALID or SAME_UPPER");
   if (integer(node, "ceil_mode", 0) != 0 && pad == "NOTSET")
     pad_to_output(writer, node, kernel, strides, pads);
-  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto middle = pads.begin() + count;
   return fmt::format("kernel: {}, stride: {}, pad: {}", list(kernel), list(strides),
                      pad == "SAME_UPPER"
                          ? "same"
@@ -134,7 +134,7 @@ void add_batch_norm(OnnxWriter& writer, const OnnxNode& node) {
 }
 
 void add_layer_norm(OnnxWriter& writer, const OnnxNode& node) {
-  const std::int64_t last = static_cast<std::int64_t>(shape_of(writer, node, node.input(0)).size());
+  const std::int64_t last = shape_of(writer, node, node.input(0)).size();
   const std::int64_t axis = integer(node, "axis", -1);
   if ((axis != -1 && axis != last) || !has_input(node, 2))
     refuse_node(writer.graph, node, "expected the last axis, a scale and a shift");
@@ -199,14 +199,14 @@ void add_recurrent(OnnxWriter& writer, const OnnxNode& node) {
 /// Along channels, or a trained token before the others.
 void add_concatenation(OnnxWriter& writer, const OnnxNode& node) {
   const Shape output = shape_of(writer, node, node.output(0));
-  const std::int64_t rank = static_cast<std::int64_t>(output.size()) + 1;
+  const std::int64_t rank = output.size() + 1;
   const std::int64_t axis = integer(node, "axis", 0);
   if (axis != 1 && axis + rank != 1) refuse_node(writer.graph, node, "expected axis 1 (channels)");
   if (node.input_size() == 2 && output.size() == 2 && fixed_value(writer, node, 0) != nullptr) {
     const FixedValue* token = fixed_value(writer, node, 0);
     const auto tensor = writer.graph.constants.find(token->initializer);
     const auto sizes = tensor == writer.graph.constants.end() ? 0 : tensor->second->dims_size();
-    const Shape shape = take_parameter(writer, node, 0, static_cast<std::size_t>(sizes));
+    const Shape shape = take_parameter(writer, node, 0, sizes);
     if (elements(shape) != output[1])
       refuse_node(writer.graph, node, "expected a trained token before the others");
     return append_layer(writer, node, "kind: class_token", {layer_of(writer, node, 1)}, output);

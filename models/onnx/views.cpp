@@ -34,7 +34,7 @@ bool is_triangular(const onnx::TensorProto& tensor) {
                             : tensor.data_type() == onnx::TensorProto::BOOL ? 1
                                                                             : 0;
   if (rank < 2 || width == 0 || tensor.dims(rank - 1) != tensor.dims(rank - 2)) return false;
-  const auto side = static_cast<std::size_t>(tensor.dims(rank - 1));
+  const std::size_t side = tensor.dims(rank - 1);
   const std::string& bytes = tensor.raw_data();
   if (side < 2 || bytes.size() / width < side || bytes.size() / width / side < side) return false;
   const auto at = [&](std::size_t row, std::size_t column) {
@@ -130,7 +130,7 @@ void add_gather(OnnxWriter& writer, const OnnxNode& node) {
   if (index[0] < 0 || index[0] > 2 || value_of(writer, node, 0).view.empty())
     refuse_node(writer.graph, node,
                 "takes a part that is neither the first token nor queries, keys or values of attention");
-  set_view(writer, node, node.output(0), static_cast<int>(index[0]));
+  set_view(writer, node, node.output(0), index[0]);
 }
 
 /// A third of the features, or the last time step.
@@ -144,7 +144,7 @@ void add_slice(OnnxWriter& writer, const OnnxNode& node) {
                      starts[0] % size == 0 && starts[0] / size < 3;
   if (!third)
     refuse_node(writer.graph, node, "takes a part that is not queries, keys or values of attention");
-  set_view(writer, node, node.output(0), static_cast<int>(starts[0] / size));
+  set_view(writer, node, node.output(0), starts[0] / size);
 }
 
 void add_split(OnnxWriter& writer, const OnnxNode& node) {

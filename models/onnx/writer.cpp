@@ -40,7 +40,7 @@ std::int64_t integer(const OnnxNode& node, const std::string& name, std::int64_t
 
 double number(const OnnxNode& node, const std::string& name, double otherwise) {
   const auto* found = attribute(node, name);
-  return found == nullptr ? otherwise : static_cast<double>(found->f());
+  return found == nullptr ? otherwise : found->f();
 }
 
 std::vector<std::int64_t> integers(const OnnxNode& node, const std::string& name, std::size_t count,

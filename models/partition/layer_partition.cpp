@@ -96,7 +96,7 @@ ShardedModel shard_filters(const Model& model, int ways) {
     share_layer(sharded.part.layers[i], ways);
     const int input = layer.inputs.front();
     if (!reads_all_filters(layer) || input < 0 || !gathered.insert(input).second) continue;
-    const double whole = static_cast<double>(elements(layer.input));
+    const double whole = elements(layer.input);
     sharded.exchanges[i].before_forward.push_back({Exchange::Kind::all_gather, whole});
     // Every device has the whole input of a loss, and so its whole gradient.
     if (backward[i] && !is_loss(layer.kind))
@@ -138,8 +138,8 @@ std::vector<int> only_readers(const Model& model) {
   std::vector<int> readers(model.layers.size(), -1);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (const int input : model.layers[i].inputs) {
-      if (input < 0 || count[static_cast<std::size_t>(input)] != 1) continue;
-      readers[static_cast<std::size_t>(input)] = static_cast<int>(i);
+      if (input < 0 || count[input] != 1) continue;
+      readers[input] = i;
     }
   }
   return readers;
@@ -156,19 +156,18 @@ bool is_vocabulary(const Layer& layer) {
 void set_block(const Model& model, const std::vector<int>& readers, std::size_t first,
                std::vector<Role>& found) {
   int last = readers[first];
-  const auto kind = [&] { return model.layers[static_cast<std::size_t>(last)].kind; };
+  const auto kind = [&] { return model.layers[last].kind; };
   if (last >= 0 && kind() == LayerKind::softmax_cross_entropy) {
     found[first] = Role::columns;
-    found[static_cast<std::size_t>(last)] = Role::loss;
+    found[last] = Role::loss;
     return;
   }
   std::vector<std::size_t> inside;
-  for (; last >= 0 && stays_inside(kind()); last = readers[static_cast<std::size_t>(last)])
-    inside.push_back(static_cast<std::size_t>(last));
+  for (; last >= 0 && stays_inside(kind()); last = readers[last]) inside.push_back(last);
   if (inside.empty() || last < 0 || kind() != LayerKind::dense) return;
   found[first] = Role::columns;
   for (const std::size_t layer : inside) found[layer] = Role::inside;
-  found[static_cast<std::size_t>(last)] = Role::rows;
+  found[last] = Role::rows;
 }
 
 /// The role of each layer in the partition. A dense layer before attention or an activation of hidden units
@@ -218,7 +217,7 @@ LayerExchange exchange_of(const Layer& layer, Role role) {
   // The loss sums the exponentials and the score of the target over the devices, for every token.
   if (role == Role::loss)
     exchange.after_forward.push_back(
-        {sum, 2 * static_cast<double>(elements(layer.input)) / static_cast<double>(layer.input.back())});
+        {sum, 2 * static_cast<double>(elements(layer.input)) / layer.input.back()});
   return exchange;
 }
 
@@ -296,7 +295,7 @@ void share_own_experts(const Experts& experts, std::size_t index, ShardedModel& 
   layer.parameters[2].shape.front() /= experts.ways;
   sharded.summed_in_group[index] = false;
   if (experts.ways == 1) return;
-  const double rows = expert_rows(layer) * static_cast<double>(layer.input.back());
+  const double rows = expert_rows(layer) * layer.input.back();
   const Exchange tokens{Exchange::Kind::all_to_all, rows / experts.token_ways, Exchange::Axis::expert};
   LayerExchange& exchange = sharded.exchanges[index];
   if (experts.token_ways > 1) {
@@ -332,14 +331,14 @@ ShardedModel shard_experts(const Model& model, const Experts& experts) {
   if (!expert_layers(model).empty()) return sharded;
   const std::vector<std::size_t> hidden = hidden_layers(model);
   for (std::size_t block = 0; block < hidden.size(); ++block) {
-    if ((block + 1) % static_cast<std::size_t>(experts.every) != 0) continue;
+    if ((block + 1) % experts.every != 0) continue;
     const std::size_t first = hidden[block];
     for (std::size_t i = first; i < first + 3; ++i) {
       make_expert(sharded.part.layers[i], experts);
       sharded.summed_in_group[i] = false;
     }
     if (experts.ways == 1) continue;
-    const double tokens = static_cast<double>(elements(sharded.part.layers[first].input));
+    const double tokens = elements(sharded.part.layers[first].input);
     const Exchange exchange{Exchange::Kind::all_to_all, tokens, Exchange::Axis::expert};
     sharded.exchanges[first].before_forward.push_back(exchange);
     sharded.exchanges[first].after_backward.push_back(exchange);

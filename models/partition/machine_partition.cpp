@@ -72,7 +72,7 @@ void join_maps(const Model& model, const SpatialPartition& spatial, std::size_t 
                ShardedModel& sharded) {
   const std::size_t first = spatial.whole_from;
   if (first == 0 || dense >= model.layers.size()) return;
-  const double whole = static_cast<double>(ParameterTensor{"", model.layers[dense].input}.elements());
+  const double whole = ParameterTensor{"", model.layers[dense].input}.elements();
   LayerExchange& exchange = sharded.exchanges[dense];
   if (!is_pool(model.layers[first].kind)) {
     exchange.before_forward.push_back({Exchange::Kind::all_gather, whole});

@@ -41,7 +41,7 @@ double ratio(const Site& whole, const Site& part, double time, const Device& dev
   const double before = work(whole, device), after = work(part, device);
   if (!(before > 0)) {  // the rule gives no cost: proportional to the output
     const auto size = [](const Site& site) {
-      return static_cast<double>(site.batch) * static_cast<double>(elements(site.layer->output));
+      return static_cast<double>(site.batch) * elements(site.layer->output);
     };
     return size(part) / size(whole);
   }
@@ -54,9 +54,8 @@ double ratio(const Site& whole, const Site& part, double time, const Device& dev
 double filled_share(const Shape& product, std::int64_t batch, const Device& device) {
   if (device.multiprocessors == 0 || product.empty()) return 1;
   const bool map = product.size() > 2;
-  const double channels = static_cast<double>(map ? product.front() : product.back());
-  const double positions =
-      static_cast<double>(batch) * static_cast<double>(elements(product)) / std::max(1.0, channels);
+  const double channels = map ? product.front() : product.back();
+  const double positions = static_cast<double>(batch) * elements(product) / std::max(1.0, channels);
   const double tiles = std::max(1.0, positions / kTile) * std::max(1.0, channels / kTile);
   return std::min(1.0, tiles / device.multiprocessors);
 }
@@ -69,7 +68,7 @@ Model with_padded_vocabulary(const Model& whole, Model part) {
     if (loss.input == whole.layers[i].input || loss.input.back() == whole.layers[i].input.back()) continue;
     std::int64_t& words = loss.input.back();
     words = (words + kMultiple - 1) / kMultiple * kMultiple;
-    part.layers[static_cast<std::size_t>(loss.inputs.front())].output.back() = words;
+    part.layers[loss.inputs.front()].output.back() = words;
   }
   return part;
 }

@@ -23,10 +23,8 @@ struct Choice {
 /// later it begins, and the stages before it take more, so the best begin is where the two cross.
 Choice best_last_stage(const std::vector<double>& sums, const std::vector<Choice>& before, int least,
                        int last) {
-  const auto own = [&](int begin) {
-    return sums[static_cast<std::size_t>(last)] - sums[static_cast<std::size_t>(begin)];
-  };
-  const auto slowest_before = [&](int begin) { return before[static_cast<std::size_t>(begin)].slowest; };
+  const auto own = [&](int begin) { return sums[last] - sums[begin]; };
+  const auto slowest_before = [&](int begin) { return before[begin].slowest; };
   int crossing = least, end = last - 1;
   while (crossing < end) {
     const int middle = crossing + (end - crossing) / 2;
@@ -43,22 +41,20 @@ Choice best_last_stage(const std::vector<double>& sums, const std::vector<Choice
 }
 
 std::vector<std::vector<Choice>> best_divisions(const std::vector<double>& sums, int stages) {
-  const int layers = static_cast<int>(sums.size()) - 1;
-  std::vector<std::vector<Choice>> best(static_cast<std::size_t>(stages) + 1,
-                                        std::vector<Choice>(sums.size()));
+  const int layers = sums.size() - 1;
+  std::vector<std::vector<Choice>> best(stages + 1, std::vector<Choice>(sums.size()));
   best[0][0].slowest = 0;
   for (int stage = 1; stage <= stages; ++stage) {
-    const auto& before = best[static_cast<std::size_t>(stage) - 1];
+    const auto& before = best[stage - 1];
     for (int last = stage; last <= layers; ++last)
-      best[static_cast<std::size_t>(stage)][static_cast<std::size_t>(last)] =
-          best_last_stage(sums, before, stage - 1, last);
+      best[stage][last] = best_last_stage(sums, before, stage - 1, last);
   }
   return best;
 }
 
 std::set<int> boundary_layers(const Model& model, int first) {
   std::set<int> sources;
-  for (std::size_t i = static_cast<std::size_t>(first); i < model.layers.size(); ++i) {
+  for (std::size_t i = first; i < model.layers.size(); ++i) {
     for (const int input : model.layers[i].inputs) {
       if (input < first) sources.insert(input);
     }
@@ -72,8 +68,7 @@ void untie(const Model& model, int first, Layer& layer) {
   const int owner = layer.weight_of;
   layer.weight_of = owner < first ? -1 : owner - first;
   if (owner < first)
-    layer.parameters.insert(layer.parameters.begin(),
-                            model.layers[static_cast<std::size_t>(owner)].parameters.front());
+    layer.parameters.insert(layer.parameters.begin(), model.layers[owner].parameters.front());
 }
 
 }  // namespace
@@ -89,10 +84,10 @@ Stages balanced_stages(const std::vector<double>& seconds, int stages) {
   std::vector<double> sums{0};
   for (const double layer : seconds) sums.push_back(sums.back() + layer);
   const auto best = best_divisions(sums, stages);
-  Stages first_layers(static_cast<std::size_t>(stages) + 1);
-  first_layers.back() = static_cast<int>(seconds.size());
+  Stages first_layers(stages + 1);
+  first_layers.back() = seconds.size();
   for (std::size_t stage = first_layers.size() - 1; stage > 0; --stage) {
-    first_layers[stage - 1] = best[stage][static_cast<std::size_t>(first_layers[stage])].begin;
+    first_layers[stage - 1] = best[stage][first_layers[stage]].begin;
   }
   return first_layers;
 }
@@ -118,8 +113,8 @@ Stages with_small_boundaries(const Model& model, const std::vector<double>& seco
 double boundary_elements(const Model& model, int layer) {
   double sum = 0;
   for (const int source : boundary_layers(model, layer)) {
-    const Shape& shape = source < 0 ? model.input : model.layers[static_cast<std::size_t>(source)].output;
-    sum += static_cast<double>(elements(shape));
+    const Shape& shape = source < 0 ? model.input : model.layers[source].output;
+    sum += elements(shape);
   }
   return sum;
 }
@@ -130,7 +125,7 @@ Model stage_model(const Model& model, int first, int last) {
   const auto sources = boundary_layers(model, first);
   if (first > 0) stage.input = {static_cast<std::int64_t>(boundary_elements(model, first))};
   if (first > 0 && sources.size() == 1 && *sources.begin() >= 0)
-    stage.input = model.layers[static_cast<std::size_t>(*sources.begin())].output;
+    stage.input = model.layers[*sources.begin()].output;
   for (Layer& layer : stage.layers) {
     untie(model, first, layer);
     for (int& input : layer.inputs) input = std::max(kNetworkInput, input - first);

@@ -86,7 +86,7 @@ Rows part_of(std::int64_t rows, int parts, int index) {
 
 std::size_t first_mixing_layer(const Model& model) {
   const auto found = std::find_if(model.layers.begin(), model.layers.end(), mixes_positions);
-  return static_cast<std::size_t>(found - model.layers.begin());
+  return found - model.layers.begin();
 }
 
 Model largest_spatial_part(const Model& model, const SpatialPartition& partition) {
@@ -147,15 +147,15 @@ std::vector<HaloMessage> messages(const Shape& shape, const SpatialPartition& pa
                                   const std::vector<int>& place, const std::vector<Halo>& halos) {
   std::vector<double> extent{static_cast<double>(shape.front())};
   for (std::size_t i = 0; i < partition.parts.size(); ++i) {
-    extent.push_back(static_cast<double>(part_of(shape[i + 1], partition.parts[i], place[i]).size()));
+    extent.push_back(part_of(shape[i + 1], partition.parts[i], place[i]).size());
   }
   std::vector<HaloMessage> found;
   for (std::size_t i = partition.parts.size(); i-- > 0;) {
     double row = 1;
     for (std::size_t other = 0; other < extent.size(); ++other) row *= other == i + 1 ? 1 : extent[other];
-    if (halos[i].before > 0) found.push_back({i, true, static_cast<double>(halos[i].before) * row});
-    if (halos[i].after > 0) found.push_back({i, false, static_cast<double>(halos[i].after) * row});
-    extent[i + 1] += static_cast<double>(halos[i].before + halos[i].after);
+    if (halos[i].before > 0) found.push_back({i, true, halos[i].before * row});
+    if (halos[i].after > 0) found.push_back({i, false, halos[i].after * row});
+    extent[i + 1] += halos[i].before + halos[i].after;
   }
   return found;
 }
@@ -228,7 +228,7 @@ BorderShare border_share(const Layer& layer, const Parts& parts) {
         std::int64_t count = 0;
         for (std::int64_t row = own.first; row < own.last; ++row)
           count += reaches_out(Rows{row, row + 1}) ? 1 : 0;
-        return own.size() > 0 ? static_cast<double>(count) / static_cast<double>(own.size()) : 0.0;
+        return own.size() > 0 ? static_cast<double>(count) / own.size() : 0.0;
       };
       const auto beyond = [](Rows needed, Rows own) {
         const Halo halo = outside(needed, own);

@@ -179,11 +179,10 @@ SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition
     if (!partition.splits(i)) continue;
     Layer& layer = part.model.layers[i];
     const int from = layer.inputs.front();
-    const Shape& input =
-        from < 0 ? part.model.input : part.model.layers[static_cast<std::size_t>(from)].output;
+    const Shape& input = from < 0 ? part.model.input : part.model.layers[from].output;
     const LayerShardRows rows = shard_rows(model.layers[i], partition, place);
     if (reads_neighbours(model.layers[i], partition)) part.rows.back() = rows;
-    part.share.back() = static_cast<double>(elements(input)) / static_cast<double>(elements(layer.input));
+    part.share.back() = static_cast<double>(elements(input)) / elements(layer.input);
     partition_layer(partition, place, rows, layer, Shape(input));
   }
   return part;
@@ -291,11 +290,9 @@ std::string redistribution_problem(const Model& model, const SpatialPartition& p
   }
   if (model.layers[partition.whole_from].inputs.size() != 1) return name + "has several inputs";
   int source = model.layers[partition.whole_from].inputs.front();
-  while (source != kNetworkInput &&
-         !is_partitioned_map(model.layers[static_cast<std::size_t>(source)].output, partition))
-    source = model.layers[static_cast<std::size_t>(source)].inputs.front();
-  const Shape& map =
-      source == kNetworkInput ? model.input : model.layers[static_cast<std::size_t>(source)].output;
+  while (source != kNetworkInput && !is_partitioned_map(model.layers[source].output, partition))
+    source = model.layers[source].inputs.front();
+  const Shape& map = source == kNetworkInput ? model.input : model.layers[source].output;
   for (std::size_t i = 0; i < partition.parts.size(); ++i) {
     if (map[i + 1] % partition.parts[i] != 0) return name + "reads parts of unequal size";
   }

@@ -81,7 +81,7 @@ namespace {
 /// The map that a layer's output was before any flattening, which keeps the order of the elements.
 Shape unflattened(const Model& model, int layer) {
   while (true) {
-    const Layer& one = model.layers[static_cast<std::size_t>(layer)];
+    const Layer& one = model.layers[layer];
     const bool keeps = one.kind == LayerKind::reshape || one.kind == LayerKind::dropout ||
                        (one.parameters.empty() && one.output == one.input);
     if (one.output.size() > 1 || !keeps || one.inputs.front() < 0) return one.output;
@@ -145,7 +145,7 @@ std::string filter_layer_problem(const Model& model, const SharedPart& part, std
   for (std::size_t k = 0; k < own.inputs.size(); ++k) {
     const int from = own.inputs[k];
     if (k == 0 && part.gathered[index]) continue;
-    const Shape& read = from < 0 ? model.input : part.model.layers[static_cast<std::size_t>(from)].output;
+    const Shape& read = from < 0 ? model.input : part.model.layers[from].output;
     if (read != own.input) return name + "reads what other devices have";
   }
   return "";
@@ -177,8 +177,7 @@ std::string part_problem(const Model& model, const ShardedModel& sharded) {
     if (layer.kind == LayerKind::dropout && layer.output != model.layers[i].output)
       return fmt::format("a part of layer {} (dropout) would drop other elements", layer.name);
     for (const int from : layer.inputs) {
-      const Shape& read =
-          from < 0 ? sharded.part.input : sharded.part.layers[static_cast<std::size_t>(from)].output;
+      const Shape& read = from < 0 ? sharded.part.input : sharded.part.layers[from].output;
       if (read != layer.input)
         return fmt::format("layer {} ({}) reads what other devices have", layer.name, to_string(layer.kind));
     }
@@ -188,7 +187,7 @@ std::string part_problem(const Model& model, const ShardedModel& sharded) {
 
 std::vector<float> extract_part(const std::vector<float>& whole, const SharedPart& part, std::size_t layer,
                                 std::size_t array) {
-  std::vector<float> own(static_cast<std::size_t>(part.model.layers[layer].parameters[array].elements()));
+  std::vector<float> own(part.model.layers[layer].parameters[array].elements());
   for_each_row(part.whole.layers[layer].parameters[array], part.arrays[layer][array],
                [&](std::int64_t from, std::int64_t to, std::int64_t count) {
                  std::copy_n(whole.begin() + from, count, own.begin() + to);

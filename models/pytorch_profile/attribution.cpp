@@ -25,7 +25,7 @@ void refuse_graphs(const Profile& profile, const std::vector<StepRange>& steps, 
   for (const ProfileKernel& kernel : profile.kernels) {
     if (!kernel.in_graph || !in_any_step(steps, kernel.launched)) continue;
     const int host = kernel.host_operator;
-    if (host < 0 || roles.of[static_cast<std::size_t>(host)].network_operator < 0)
+    if (host < 0 || roles.of[host].network_operator < 0)
       refuse(profile,
              "its kernels ran in a CUDA graph that is no operator with a gradient, which hides the passes; "
              "profile without CUDA graphs, or with torch.cuda.make_graphed_callables");
@@ -74,8 +74,7 @@ void Accumulator::leave_out(const ProfileKernel& kernel, NonLayerWork work, Prof
   step.non_layer_seconds[work] += kernel.seconds;
   if (work == NonLayerWork::optimizer) return;
   const int index = kernel.host_operator;
-  step.left_out[index < 0 ? profile_.name(kernel)
-                          : profile_.name(profile_.operators[static_cast<std::size_t>(index)])] +=
+  step.left_out[index < 0 ? profile_.name(kernel) : profile_.name(profile_.operators[index])] +=
       kernel.seconds;
 }
 
@@ -85,21 +84,20 @@ bool is_from_host(const std::string& copy) {
 }
 
 void Accumulator::add(const ProfileKernel& kernel, int step) {
-  ProfileStep& to = steps_[static_cast<std::size_t>(step)];
+  ProfileStep& to = steps_[step];
   if (is_nccl(profile_.name(kernel))) return leave_out(kernel, NonLayerWork::communication, to);
   if (kernel.host_operator < 0) {
     leave_out(kernel, NonLayerWork::unknown, to);
     return;
   }
-  const OperatorRole& role = roles_.of[static_cast<std::size_t>(kernel.host_operator)];
+  const OperatorRole& role = roles_.of[kernel.host_operator];
   if (role.outside) return;
   const bool input = (role.work == NonLayerWork::other || role.work == NonLayerWork::unknown) &&
                      kernel.kind == ProfileKernel::Kind::copy && is_from_host(profile_.name(kernel));
   if (input || role.network_operator < 0)
     return leave_out(kernel, input ? NonLayerWork::input : role.work, to);
   if (role.step >= 0) step = role.step;
-  NetworkOperator& layer =
-      steps_[static_cast<std::size_t>(step)].operators[static_cast<std::size_t>(role.network_operator)];
+  NetworkOperator& layer = steps_[step].operators[role.network_operator];
   layer.region = layer.region || kernel.in_graph;
   OperatorTimes& times = layer.times;
   if (role.pass == OperatorRole::Pass::forward) times.forward += kernel.seconds;
@@ -125,8 +123,7 @@ void Accumulator::add_backward(const ProfileKernel& kernel, const OperatorRole& 
 
 void Accumulator::finish() {
   for (const auto& [place, time] : convolutions_) {
-    OperatorTimes& times =
-        steps_[static_cast<std::size_t>(place.first)].operators[static_cast<std::size_t>(place.second)].times;
+    OperatorTimes& times = steps_[place.first].operators[place.second].times;
     times.backward_data += time.data + time.unknown / 2;
     times.backward_weights += time.weights + time.unknown / 2;
     times.halved += time.unknown;
@@ -183,7 +180,7 @@ bool same_operators(const ProfileStep& one, const ProfileStep& other) {
 /// ran once, and each has its time.
 std::vector<ProfileStep> micro_batches(const ProfileStep& step) {
   const int rounds = step.operators.back().round + 1;
-  std::vector<ProfileStep> parts(static_cast<std::size_t>(rounds), step);
+  std::vector<ProfileStep> parts(rounds, step);
   for (ProfileStep& part : parts) {
     part.operators.clear();
     part.wall /= rounds;
@@ -191,8 +188,7 @@ std::vector<ProfileStep> micro_batches(const ProfileStep& step) {
       seconds /= work == NonLayerWork::optimizer ? 1 : rounds;
     for (auto& [name, seconds] : part.left_out) seconds /= rounds;
   }
-  for (const NetworkOperator& one : step.operators)
-    parts[static_cast<std::size_t>(one.round)].operators.push_back(one);
+  for (const NetworkOperator& one : step.operators) parts[one.round].operators.push_back(one);
   const auto differs = [&](const ProfileStep& part) { return !same_operators(parts.front(), part); };
   if (std::any_of(parts.begin(), parts.end(), differs)) return {step};
   return parts;
@@ -202,7 +198,7 @@ void split_micro_batches(Attribution& all) {
   std::vector<ProfileStep> parts;
   for (const ProfileStep& step : all.steps) {
     const std::vector<ProfileStep> own = micro_batches(step);
-    all.micro_batches = std::max(all.micro_batches, static_cast<int>(own.size()));
+    all.micro_batches = std::max<int>(all.micro_batches, own.size());
     parts.insert(parts.end(), own.begin(), own.end());
   }
   all.steps = std::move(parts);
@@ -228,9 +224,8 @@ void keep_equal_steps(const Profile& profile, Attribution& all) {
     return std::count_if(steps.begin(), steps.end(),
                          [&](const ProfileStep& other) { return same_operators(one, other); });
   };
-  const auto most = std::find_if(steps.begin(), steps.end(), [&](const ProfileStep& one) {
-    return 2 * alike(one) > static_cast<std::ptrdiff_t>(steps.size());
-  });
+  const auto most = std::find_if(steps.begin(), steps.end(),
+                                 [&](const ProfileStep& one) { return 2 * alike(one) > std::ssize(steps); });
   if (most == steps.end()) {
     const auto other = std::find_if(steps.begin(), steps.end(), [&](const ProfileStep& one) {
       return !same_operators(steps.front(), one);

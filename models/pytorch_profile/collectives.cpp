@@ -57,7 +57,7 @@ class Collectives {
 
  private:
   const std::string& name(int index) const { return profile_.name(at(index)); }
-  const ProfileOperator& at(int index) const { return profile_.operators[static_cast<std::size_t>(index)]; }
+  const ProfileOperator& at(int index) const { return profile_.operators[index]; }
   bool is_outermost(int index) const;
   Where where(int index, const std::string& kind) const;
   Where where_at(double time, const std::string& kind) const;
@@ -97,7 +97,7 @@ Where Collectives::where(int index, const std::string& kind) const {
     const bool hook =
         around.find("AccumulateGrad") != std::string::npos || around.starts_with("torch.distributed.ddp");
     if (hook && kind == "all_reduce") return Where::gradients;
-    const OperatorRole& role = roles_.of[static_cast<std::size_t>(above)];
+    const OperatorRole& role = roles_.of[above];
     if (role.network_operator >= 0) return role.pass == Pass::forward ? Where::forward : Where::backward;
   }
   return where_at(at(index).start, kind);
@@ -130,7 +130,7 @@ void Collectives::add(const std::string& kind, Where where, std::map<std::string
 
 void Collectives::count(std::map<std::string, int>& outside) {
   for (std::size_t i = 0; i < profile_.operators.size(); ++i) {
-    const int index = static_cast<int>(i);
+    const int index = i;
     if (step_at(ranges_, at(index).start) < 0) continue;
     const std::string kind = collective_kind(name(index));
     if (!kind.empty() && is_outermost(index)) add(kind, where(index, kind), outside);
@@ -143,7 +143,7 @@ void Collectives::count(std::map<std::string, int>& outside) {
     const std::string kind = collective_kind(profile_.name(kernel));
     if (named || kind.empty()) continue;
     const int host = kernel.host_operator;
-    const bool in_layer = host >= 0 && roles_.of[static_cast<std::size_t>(host)].network_operator >= 0;
+    const bool in_layer = host >= 0 && roles_.of[host].network_operator >= 0;
     add(kind, in_layer ? where(host, kind) : where_at(kernel.launched, kind), outside);
   }
 }

@@ -37,13 +37,12 @@ bool waits_for_device(const std::string& call) {
 
 Waits::Ranges Waits::recomputed(const Profile& profile, const OperatorRoles& roles) {
   const auto again = [&](int index) {
-    return index >= 0 && roles.of[static_cast<std::size_t>(index)].work == NonLayerWork::recomputed;
+    return index >= 0 && roles.of[index].work == NonLayerWork::recomputed;
   };
   Ranges all;
   for (std::size_t i = 0; i < roles.of.size(); ++i) {
     const ProfileOperator& one = profile.operators[i];
-    if (again(static_cast<int>(i)) && !again(one.parent))
-      all[one.thread].emplace_back(one.start, one.end - one.start);
+    if (again(i) && !again(one.parent)) all[one.thread].emplace_back(one.start, one.end - one.start);
   }
   return all;
 }
@@ -52,7 +51,7 @@ Waits::Waits(const Profile& profile, const OperatorRoles& roles) {
   std::map<int, std::vector<double>> lengths;
   for (const ProfileLaunch& call : profile.launches) lengths[call.name].push_back(call.length);
   for (auto& [name, all] : lengths) {
-    const auto quarter = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 4);
+    const auto quarter = all.begin() + (all.size() / 4);
     std::nth_element(all.begin(), quarter, all.end());
     std::swap(all.front(), *quarter);
   }
@@ -66,7 +65,7 @@ Waits::Waits(const Profile& profile, const OperatorRoles& roles) {
   };
   Ranges waits = again;
   for (const ProfileLaunch& call : profile.launches) {
-    const bool all = waits_for_device(profile.names[static_cast<std::size_t>(call.name)]);
+    const bool all = waits_for_device(profile.names[call.name]);
     const double own = all ? 0 : std::min(call.length, 2 * lengths[call.name].front());
     if (call.length > own && !runs_again(call))
       waits[call.thread].emplace_back(call.start, call.length - own);
@@ -112,7 +111,7 @@ std::vector<Issue> issues(const Profile& profile, const std::vector<StepRange>& 
   for (std::size_t i = 0; i < roles.of.size(); ++i) {
     const ProfileOperator& one = profile.operators[i];
     const OperatorRole& role = roles.of[i];
-    const bool held = one.parent >= 0 && inside[static_cast<std::size_t>(one.parent)];
+    const bool held = one.parent >= 0 && inside[one.parent];
     inside[i] = held || role.network_operator >= 0;
     const int step = step_at(ranges, one.start);
     if (held || role.network_operator < 0 || step < 0) continue;
@@ -135,18 +134,15 @@ void add_host_times(const Profile& profile, const std::vector<StepRange>& ranges
                          all[i + 1].step == one.step && all[i + 1].forward == one.forward;
     const double end = goes_on ? all[i + 1].start : one.end;
     const double seconds = std::max(0.0, 1e-6 * (end - one.start) - waits.in(one.thread, one.start, end));
-    OperatorTimes& to = steps[static_cast<std::size_t>(one.step)]
-                            .operators[static_cast<std::size_t>(one.network_operator)]
-                            .times;
+    OperatorTimes& to = steps[one.step].operators[one.network_operator].times;
     (one.forward ? to.host_forward : to.host_backward) += seconds;
   }
   for (const ProfileOperator& one : profile.operators) {
     const int step = step_at(ranges, one.start);
     const bool nested =
-        one.parent >= 0 &&
-        profile.name(profile.operators[static_cast<std::size_t>(one.parent)]).starts_with("Optimizer.step");
+        one.parent >= 0 && profile.name(profile.operators[one.parent]).starts_with("Optimizer.step");
     if (step < 0 || nested || !profile.name(one).starts_with("Optimizer.step")) continue;
-    steps[static_cast<std::size_t>(step)].host_update +=
+    steps[step].host_update +=
         std::max(0.0, 1e-6 * (one.end - one.start) - waits.in(one.thread, one.start, one.end));
   }
 }

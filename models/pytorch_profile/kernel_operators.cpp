@@ -13,10 +13,9 @@ int operator_at(const std::vector<ProfileOperator>& operators, int thread, doubl
                                       [](const std::pair<int, double>& at, const ProfileOperator& one) {
                                         return at < std::pair(one.thread, one.start);
                                       });
-  int index = static_cast<int>(after - operators.begin()) - 1;
-  if (index >= 0 && operators[static_cast<std::size_t>(index)].thread != thread) return -1;
-  while (index >= 0 && operators[static_cast<std::size_t>(index)].end < time)
-    index = operators[static_cast<std::size_t>(index)].parent;
+  int index = (after - operators.begin()) - 1;
+  if (index >= 0 && operators[index].thread != thread) return -1;
+  while (index >= 0 && operators[index].end < time) index = operators[index].parent;
   return index;
 }
 
@@ -42,7 +41,7 @@ void add_cpu_work(Profile& profile) {
   for (std::size_t i = 0; i < own.size(); ++i) {
     const ProfileOperator& one = profile.operators[i];
     own[i] += one.end - one.start;
-    if (one.parent >= 0) own[static_cast<std::size_t>(one.parent)] -= one.end - one.start;
+    if (one.parent >= 0) own[one.parent] -= one.end - one.start;
   }
   for (std::size_t i = 0; i < own.size(); ++i) {
     const ProfileOperator& one = profile.operators[i];
@@ -67,11 +66,11 @@ void join_kernels(Profile& profile) {
     if (found != by_id.end() && found->first == kernel.external_id) kernel.host_operator = found->second;
     if (const ProfileLaunch* launch = launch_of(kernel, profile.launches)) {
       kernel.launched = launch->start;
-      kernel.in_graph = is_graph_launch(profile.names[static_cast<std::size_t>(launch->name)]);
+      kernel.in_graph = is_graph_launch(profile.names[launch->name]);
       if (kernel.host_operator < 0)
         kernel.host_operator = operator_at(profile.operators, launch->thread, launch->start);
     } else if (kernel.host_operator >= 0) {
-      kernel.launched = profile.operators[static_cast<std::size_t>(kernel.host_operator)].start;
+      kernel.launched = profile.operators[kernel.host_operator].start;
     }
   }
 }

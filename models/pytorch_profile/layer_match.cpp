@@ -63,7 +63,7 @@ bool works(const Layer& layer) {
 
 double size_of(const Shape& shape) {
   double product = 1;
-  for (const std::int64_t size : shape) product *= static_cast<double>(size);
+  for (const std::int64_t size : shape) product *= size;
   return product;
 }
 
@@ -75,7 +75,7 @@ bool Matcher::shapes_fit(const Layer& layer, const NetworkOperator& one) const {
     return true;
   const bool several = one.kind == "product" || one.name.find("addmm") != std::string::npos;
   if (several || one.shapes.front().empty()) return true;
-  const double input = static_cast<double>(batch_) * size_of(layer.input);
+  const double input = batch_ * size_of(layer.input);
   const bool one_input = layer.kind != LayerKind::attention && layer.kind != LayerKind::gelu;
   if (one_input && size_of(one.shapes.front()) != input) return false;
   if (layer.kind != LayerKind::convolution || layer.parameters.empty() || one.shapes.size() < 2) return true;
@@ -85,9 +85,9 @@ bool Matcher::shapes_fit(const Layer& layer, const NetworkOperator& one) const {
 /// True for a dense layer of queries, keys and values, which only an attention reads. Programs compute them
 /// in one dense operator or in several.
 bool Matcher::is_projection(int layer) const {
-  const std::vector<int>& readers = readers_[static_cast<std::size_t>(layer)];
-  return model_.layers[static_cast<std::size_t>(layer)].kind == LayerKind::dense && readers.size() == 1 &&
-         model_.layers[static_cast<std::size_t>(readers.front())].kind == LayerKind::attention;
+  const std::vector<int>& readers = readers_[layer];
+  return model_.layers[layer].kind == LayerKind::dense && readers.size() == 1 &&
+         model_.layers[readers.front()].kind == LayerKind::attention;
 }
 
 /// True if the dense operators' weights have together as many rows as the layer's, where they were recorded.
@@ -95,7 +95,7 @@ bool Matcher::rows_fit(const Layer& layer, int position, int count) const {
   if (batch_ == 0 || layer.kind != LayerKind::dense) return true;
   std::int64_t rows = 0;
   for (int i = position; i < position + count; ++i) {
-    const NetworkOperator& one = operators_[static_cast<std::size_t>(i)];
+    const NetworkOperator& one = operators_[i];
     if (one.kind != "dense" || one.name.find("addmm") != std::string::npos) continue;
     if (one.shapes.size() < 2) return true;
     const Shape& weight = one.shapes[1];
@@ -112,22 +112,21 @@ bool Matcher::computes(int position, int count) const {
 }
 
 bool Matcher::fits(int layer, int position) const {
-  const Layer& to = model_.layers[static_cast<std::size_t>(layer)];
-  const NetworkOperator& one = operators_[static_cast<std::size_t>(position)];
+  const Layer& to = model_.layers[layer];
+  const NetworkOperator& one = operators_[position];
   return begins_layer(to.kind, one.kind) && shapes_fit(to, one);
 }
 
 int Matcher::longest(int layer, int position) const {
-  const LayerKind kind = model_.layers[static_cast<std::size_t>(layer)].kind;
-  const int end = static_cast<int>(operators_.size());
+  const LayerKind kind = model_.layers[layer].kind;
+  const int end = operators_.size();
   if (is_loss(kind) && done_ + 1 == model_.layers.size()) return end - position;
   const bool projection = is_projection(layer);
   const auto goes_on = [&](const std::string& next) {
     return continues_layer(kind, next) || (projection && next == "dense");
   };
   int count = 1;
-  while (position + count < end && count < kLongestLayer &&
-         goes_on(operators_[static_cast<std::size_t>(position + count)].kind))
+  while (position + count < end && count < kLongestLayer && goes_on(operators_[position + count].kind))
     ++count;
   return count;
 }
@@ -138,13 +137,13 @@ std::vector<Option> Matcher::options(int position, int last) const {
     if (fits(layer, position)) layers.push_back(layer);
   }
   const auto goes_on = [&](int layer) {
-    const auto& inputs = model_.layers[static_cast<std::size_t>(layer)].inputs;
+    const auto& inputs = model_.layers[layer].inputs;
     return std::find(inputs.begin(), inputs.end(), last) != inputs.end();
   };
   std::stable_partition(layers.begin(), layers.end(), goes_on);
   std::vector<Option> all;
   for (const int layer : layers) {
-    const Layer& to = model_.layers[static_cast<std::size_t>(layer)];
+    const Layer& to = model_.layers[layer];
     const int most = longest(layer, position);
     const bool short_first = to.kind == LayerKind::dense;
     for (int i = 0; i < most; ++i) {
@@ -162,9 +161,9 @@ void Matcher::place(int layer, std::vector<int>& placed) {
   for (std::size_t i = placed.size() - 1; i < placed.size(); ++i) {
     ready_.erase(placed[i]);
     ++done_;
-    for (const int reader : readers_[static_cast<std::size_t>(placed[i])]) {
-      if (--missing_inputs_[static_cast<std::size_t>(reader)] > 0) continue;
-      if (works(model_.layers[static_cast<std::size_t>(reader)])) {
+    for (const int reader : readers_[placed[i]]) {
+      if (--missing_inputs_[reader] > 0) continue;
+      if (works(model_.layers[reader])) {
         ready_.insert(reader);
       } else {
         placed.push_back(reader);
@@ -175,9 +174,9 @@ void Matcher::place(int layer, std::vector<int>& placed) {
 
 void Matcher::undo(Level& level) {
   for (auto layer = level.placed.rbegin(); layer != level.placed.rend(); ++layer) {
-    for (const int reader : readers_[static_cast<std::size_t>(*layer)]) {
+    for (const int reader : readers_[*layer]) {
       ready_.erase(reader);
-      ++missing_inputs_[static_cast<std::size_t>(reader)];
+      ++missing_inputs_[reader];
     }
     --done_;
   }
@@ -190,7 +189,7 @@ void Matcher::note_failure(int position) {
   deepest_ = position;
   expected_.clear();
   for (const int layer : ready_) {
-    const Layer& one = model_.layers[static_cast<std::size_t>(layer)];
+    const Layer& one = model_.layers[layer];
     if (!expected_.empty()) expected_ += " or ";
     expected_ += fmt::format("{} ({})", one.name, to_string(one.kind));
     if (expected_.size() > 100) break;
@@ -199,8 +198,8 @@ void Matcher::note_failure(int position) {
 
 void Matcher::refuse() const {
   std::string got = "the end of the forward pass";
-  if (deepest_ >= 0 && deepest_ < static_cast<int>(operators_.size())) {
-    const NetworkOperator& one = operators_[static_cast<std::size_t>(deepest_)];
+  if (deepest_ >= 0 && deepest_ < std::ssize(operators_)) {
+    const NetworkOperator& one = operators_[deepest_];
     got = one.name;
     if (!one.shapes.empty() && !one.shapes.front().empty()) got += " of " + to_string(one.shapes.front());
   }
@@ -217,14 +216,14 @@ LayerMatch Matcher::match() {
   for (std::size_t i = 0; i < layers; ++i) {
     for (const int input : model_.layers[i].inputs) {
       if (input < 0) continue;
-      readers_[static_cast<std::size_t>(input)].push_back(static_cast<int>(i));
+      readers_[input].push_back(i);
       ++missing_inputs_[i];
     }
-    if (missing_inputs_[i] == 0) begin.push_back(static_cast<int>(i));
+    if (missing_inputs_[i] == 0) begin.push_back(i);
   }
   std::vector<int> placed_first;
   for (const int layer : begin) {
-    if (works(model_.layers[static_cast<std::size_t>(layer)])) {
+    if (works(model_.layers[layer])) {
       ready_.insert(layer);
     } else {
       place(layer, placed_first);
@@ -233,7 +232,7 @@ LayerMatch Matcher::match() {
   std::vector<Level> levels;
   levels.push_back({0, options(0, -1), 0, {}});
   int trials = 0;
-  const int end = static_cast<int>(operators_.size());
+  const int end = operators_.size();
   while (true) {
     Level& level = levels.back();
     undo(level);
@@ -253,8 +252,7 @@ LayerMatch Matcher::match() {
   LayerMatch match(layers);
   for (const Level& level : levels) {
     const Option& option = level.options[level.next - 1];
-    for (int i = 0; i < option.count; ++i)
-      match[static_cast<std::size_t>(option.layer)].push_back(level.position + i);
+    for (int i = 0; i < option.count; ++i) match[option.layer].push_back(level.position + i);
   }
   return match;
 }

@@ -48,19 +48,16 @@ std::vector<std::vector<int>> operators_of_steps(const Profile& profile,
   std::vector<bool> hidden(profile.operators.size());  // what the operator holds
   for (std::size_t i = 0; i < hidden.size(); ++i) {
     const ProfileOperator& one = profile.operators[i];
-    const bool inside = one.parent >= 0 && hidden[static_cast<std::size_t>(one.parent)];
+    const bool inside = one.parent >= 0 && hidden[one.parent];
     const std::string& name = profile.name(one);
     const bool other = name.starts_with("Optimizer.") || name.find("AccumulateGrad") != std::string::npos;
     hidden[i] = inside || other || is_node(name);
     const int step = step_at(ranges, one.start);
-    if (step >= 0 && !inside && !one.annotation && !other)
-      steps[static_cast<std::size_t>(step)].push_back(static_cast<int>(i));
+    if (step >= 0 && !inside && !one.annotation && !other) steps[step].push_back(i);
   }
   for (std::vector<int>& step : steps) {
-    std::stable_sort(step.begin(), step.end(), [&](int a, int b) {
-      return profile.operators[static_cast<std::size_t>(a)].start <
-             profile.operators[static_cast<std::size_t>(b)].start;
-    });
+    std::stable_sort(step.begin(), step.end(),
+                     [&](int a, int b) { return profile.operators[a].start < profile.operators[b].start; });
   }
   return steps;
 }
@@ -77,7 +74,7 @@ std::vector<StepOperators> rounds_of(const Profile& profile, const std::vector<i
   std::vector<StepOperators> rounds(1);
   std::vector<int> between;
   for (const int index : step) {
-    if (!is_node(profile.name(profile.operators[static_cast<std::size_t>(index)]))) {
+    if (!is_node(profile.name(profile.operators[index]))) {
       between.push_back(index);
       continue;
     }
@@ -119,7 +116,7 @@ class Numbering {
   }
 
  private:
-  ProfileOperator& at(int index) { return profile_.operators[static_cast<std::size_t>(index)]; }
+  ProfileOperator& at(int index) { return profile_.operators[index]; }
 
   /// "aten::convolution" holds "aten::_convolution", which has the same word.
   int outermost(int index, const std::string& word) {
@@ -133,7 +130,7 @@ class Numbering {
   /// A node and the node inside its wrapper.
   void mark(int node) {
     for (const int index : {node, node + 1}) {
-      if (index >= static_cast<int>(profile_.operators.size())) return;
+      if (index >= std::ssize(profile_.operators)) return;
       if (index != node && (at(index).parent != node || !is_node(profile_.name(at(index))))) return;
       at(index).sequence = next_;
       at(index).forward_thread = 1;
@@ -150,8 +147,7 @@ void sort_by_time(std::vector<ProfileOperator>& operators) {
   std::vector<int> order(operators.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int left, int right) {
-    const ProfileOperator &a = operators[static_cast<std::size_t>(left)],
-                          &b = operators[static_cast<std::size_t>(right)];
+    const ProfileOperator &a = operators[left], &b = operators[right];
     if (a.thread != b.thread) return a.thread < b.thread;
     if (a.start != b.start) return a.start < b.start;
     if (a.end != b.end) return a.end > b.end;
@@ -161,12 +157,12 @@ void sort_by_time(std::vector<ProfileOperator>& operators) {
   for (std::size_t i = 0; i < order.size(); ++i) {  // each cycle of the permutation once
     std::size_t to = i;
     while (static_cast<std::size_t>(order[to]) != i) {
-      const auto from = static_cast<std::size_t>(order[to]);
+      const std::size_t from = order[to];
       std::swap(operators[to], operators[from]);
-      order[to] = static_cast<int>(to);
+      order[to] = to;
       to = from;
     }
-    order[to] = static_cast<int>(to);
+    order[to] = to;
   }
 }
 
@@ -178,10 +174,9 @@ void find_parents(Profile& profile) {
   std::vector<int> open;
   for (std::size_t i = 0; i < operators.size(); ++i) {
     ProfileOperator& one = operators[i];
-    while (!open.empty() && !is_part(profile, one, operators[static_cast<std::size_t>(open.back())]))
-      open.pop_back();
+    while (!open.empty() && !is_part(profile, one, operators[open.back()])) open.pop_back();
     if (!open.empty()) one.parent = open.back();
-    open.push_back(static_cast<int>(i));
+    open.push_back(i);
   }
 }
 

@@ -22,7 +22,7 @@ struct Context {
 };
 
 std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
+  return index;
 }
 
 bool starts(const std::string& text, std::string_view with) {
@@ -105,7 +105,7 @@ void RoleFinder::find_contexts() {
   contexts_.resize(profile_.operators.size());
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
     const ProfileOperator& one = profile_.operators[i];
-    const int index = static_cast<int>(i);
+    const int index = i;
     Context context = one.parent >= 0 ? contexts_[at(one.parent)] : Context{};
     const std::string& text = name(index);
     const auto work = one.annotation ? non_layer_work_of_annotation(text) : non_layer_work_of_operator(text);
@@ -130,9 +130,8 @@ void RoleFinder::list_forward() {
     const ProfileOperator& one = profile_.operators[i];
     const Context& context = contexts_[i];
     if (one.sequence < 0 || is_node(one) || context.wrapper >= 0 || context.node >= 0) continue;
-    if (context.work == NonLayerWork::sharding)
-      sharding_by_sequence_[one.sequence].push_back(static_cast<int>(i));
-    if (!context.work) forward_by_sequence_[one.sequence].push_back(static_cast<int>(i));
+    if (context.work == NonLayerWork::sharding) sharding_by_sequence_[one.sequence].push_back(i);
+    if (!context.work) forward_by_sequence_[one.sequence].push_back(i);
   }
 }
 
@@ -163,7 +162,7 @@ bool RoleFinder::is_of_sharding(int node) const {
 
 void RoleFinder::join_nodes() {
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
-    const int index = static_cast<int>(i);
+    const int index = i;
     const Context& context = contexts_[i];
     if (context.work || (context.node != index && context.wrapper != index)) continue;
     const int step = step_of(index);
@@ -236,7 +235,7 @@ int RoleFinder::network_operator(int step, int root) const {
   const auto next = std::lower_bound(state.roots.begin(), state.roots.end(),
                                      std::pair(profile_.operators[at(root)].start, root));
   if (next == state.roots.end()) return state.operator_of_root.back();
-  return state.operator_of_root[static_cast<std::size_t>(next - state.roots.begin())];
+  return state.operator_of_root[next - state.roots.begin()];
 }
 
 bool is_product(const std::string& word) {
@@ -386,7 +385,7 @@ OperatorRoles RoleFinder::find(std::vector<ProfileStep>& steps) {
   list_operators(steps);
   OperatorRoles roles;
   roles.of.resize(profile_.operators.size());
-  for (std::size_t i = 0; i < roles.of.size(); ++i) assign(static_cast<int>(i), roles);
+  for (std::size_t i = 0; i < roles.of.size(); ++i) assign(i, roles);
   return roles;
 }
 

@@ -86,7 +86,7 @@ std::string operator_word(std::string_view name) {
   if (space != std::string_view::npos) name.remove_prefix(space + 2);
   const std::size_t backward = name.rfind("Backward");
   const bool node = backward != std::string_view::npos &&
-                    std::all_of(name.begin() + static_cast<std::ptrdiff_t>(backward) + 8, name.end(),
+                    std::all_of(name.begin() + backward + 8, name.end(),
                                 [](unsigned char c) { return std::isdigit(c) || c == 's'; });
   if (node) name = name.substr(0, backward);
   std::string word;
@@ -356,7 +356,7 @@ std::string layer_name(const NetworkOperator& one) {
   constexpr std::array<std::string_view, 11> kValues = {"null", "true", "false", "yes", "no", "on",
                                                         "off",  "y",    "n",     "nan", "inf"};
   std::string lower = name;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : lower) c = std::tolower(static_cast<unsigned char>(c));
   const bool text = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0 &&
                     std::find(kValues.begin(), kValues.end(), lower) == kValues.end();
   return text ? name : "op_" + name;

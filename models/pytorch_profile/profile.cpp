@@ -9,7 +9,7 @@ namespace stepcast {
 
 std::int64_t recorded_elements(const Shape& shape) {
   double product = 1;
-  for (const std::int64_t size : shape) product *= size < 0 ? 1e30 : static_cast<double>(size);
+  for (const std::int64_t size : shape) product *= size < 0 ? 1e30 : size;
   return product > 1e15 ? -1 : static_cast<std::int64_t>(product);
 }
 
@@ -81,7 +81,7 @@ bool is_norm(const Layer& layer) {
 /// The layer that several others read, and whose gradient is the sum that follows a reader's backward pass.
 std::size_t summed_layer(const Model& model, const std::vector<int>& readers, std::size_t reader) {
   for (const int input : model.layers[reader].inputs) {
-    if (input >= 0 && readers[static_cast<std::size_t>(input)] > 1) return static_cast<std::size_t>(input);
+    if (input >= 0 && readers[input] > 1) return input;
   }
   return reader;
 }
@@ -118,7 +118,7 @@ class StepTimes {
   void add_layer(const ProfileStep& step, std::size_t layer, LayerSeconds& to,
                  std::vector<double>& sums) const {
     for (const int index : match_[layer]) {
-      const OperatorTimes& times = step.operators[static_cast<std::size_t>(index)].times;
+      const OperatorTimes& times = step.operators[index].times;
       to.forward += times.forward;
       const bool weights = only_weights(layer);
       const bool data = trainable(model_.layers[layer]) <= 0 || is_norm(model_.layers[layer]);
@@ -138,7 +138,7 @@ class StepTimes {
 
 /// The middle one of some times; 0 without any.
 double median_of(std::vector<double> seconds) {
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  const auto middle = seconds.begin() + (seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
   return seconds.empty() ? 0 : *middle;
 }
@@ -156,7 +156,7 @@ void add_host(const std::vector<ProfileStep>& steps, const Model& model, const L
   const auto of_layer = [&](std::size_t layer, double OperatorTimes::*pass) {
     return middle([&](const ProfileStep& step) {
       double sum = 0;
-      for (const int index : match[layer]) sum += step.operators[static_cast<std::size_t>(index)].times.*pass;
+      for (const int index : match[layer]) sum += step.operators[index].times.*pass;
       return sum;
     });
   };
@@ -225,7 +225,7 @@ std::vector<std::string> flags_of(const Attribution& all, double halved_share) {
       const auto found = step.non_layer_seconds.find(work);
       if (found != step.non_layer_seconds.end()) sum += found->second;
     }
-    return 1e3 * sum / static_cast<double>(all.steps.size());
+    return 1e3 * sum / all.steps.size();
   };
   if (const double again = spent(NonLayerWork::recomputed); again > 0)
     flags.push_back(fmt::format(
@@ -250,7 +250,7 @@ std::vector<std::string> flags_of(const Attribution& all, double halved_share) {
 
 std::vector<std::string> notes_of(const Profile& profile, const Attribution& all) {
   std::vector<std::string> notes;
-  const double steps = static_cast<double>(all.steps.size());
+  const double steps = all.steps.size();
   std::map<NonLayerWork, double> non_layer_seconds;
   double wall = 0;
   for (const ProfileStep& step : all.steps) {

@@ -60,15 +60,9 @@ struct Profile {
   std::vector<std::string> groups = {};  ///< of processes, such as "mesh_tp of 4 ranks" (distributedInfo)
   bool cpu_only = false;                 ///< no GPU work: the operators' own times are in `kernels`
 
-  const std::string& name(const ProfileOperator& one) const {
-    return names[static_cast<std::size_t>(one.name)];
-  }
-  const std::string& name(const ProfileKernel& one) const {
-    return names[static_cast<std::size_t>(one.name)];
-  }
-  const std::vector<Shape>& shapes_of(const ProfileOperator& one) const {
-    return shapes[static_cast<std::size_t>(one.shapes)];
-  }
+  const std::string& name(const ProfileOperator& one) const { return names[one.name]; }
+  const std::string& name(const ProfileKernel& one) const { return names[one.name]; }
+  const std::vector<Shape>& shapes_of(const ProfileOperator& one) const { return shapes[one.shapes]; }
 };
 
 /// Seconds of the passes of one operator in one step.

@@ -45,10 +45,8 @@ class NetworkWriter {
   int reshaped(int source, const Shape& in, const std::string& reader);
   int source_of(std::int64_t wanted);
   int second_source(int first, std::int64_t wanted);
-  int above() const { return static_cast<int>(layers_.size()) - 1; }
-  std::int64_t size(int layer) const {
-    return elements(layer < 0 ? input_ : layers_[static_cast<std::size_t>(layer)].output);
-  }
+  int above() const { return layers_.size() - 1; }
+  std::int64_t size(int layer) const { return elements(layer < 0 ? input_ : layers_[layer].output); }
   int latest(std::int64_t wanted, bool unread, int except) const;
   int claim(std::int64_t wanted);
   std::string unique(std::string name);
@@ -73,7 +71,7 @@ std::string NetworkWriter::unique(std::string name) {
 std::vector<int> NetworkWriter::unread() const {
   std::vector<int> found;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    if (!layers_[i].read) found.push_back(static_cast<int>(i));
+    if (!layers_[i].read) found.push_back(i);
   }
   return found;
 }
@@ -82,8 +80,8 @@ void NetworkWriter::append(const std::string& name, const std::vector<int>& inpu
                            const Shape& output, int operator_index) {
   std::vector<std::string> names;
   for (const int input : inputs) {
-    names.push_back(input < 0 ? "input" : layers_[static_cast<std::size_t>(input)].name);
-    if (input >= 0) layers_[static_cast<std::size_t>(input)].read = true;
+    names.push_back(input < 0 ? "input" : layers_[input].name);
+    if (input >= 0) layers_[input].read = true;
   }
   layers_.push_back({name,
                      fmt::format("  - {{name: {}, inputs: [{}], {}}}\n", name, fmt::join(names, ", "), rest),
@@ -93,7 +91,7 @@ void NetworkWriter::append(const std::string& name, const std::vector<int>& inpu
 int NetworkWriter::latest(std::int64_t wanted, bool unread, int except) const {
   for (int i = above(); i >= 0; --i) {
     const bool fits = i != except && size(i) == wanted;
-    if (fits && !(unread && layers_[static_cast<std::size_t>(i)].read)) return i;
+    if (fits && !(unread && layers_[i].read)) return i;
   }
   return kInput;
 }
@@ -128,7 +126,7 @@ int NetworkWriter::second_source(int first, std::int64_t wanted) {
 
 /// The layer `source`, or a layer behind it that gives its output the shape that the reader has.
 int NetworkWriter::reshaped(int source, const Shape& in, const std::string& reader) {
-  const Shape& has = source < 0 ? input_ : layers_[static_cast<std::size_t>(source)].output;
+  const Shape& has = source < 0 ? input_ : layers_[source].output;
   if (has == in || elements(has) != elements(in)) return source;
   append(unique(reader + "_input"), {source}, fmt::format("kind: reshape, shape: [{}]", fmt::join(in, ", ")),
          in, -1);
@@ -136,17 +134,17 @@ int NetworkWriter::reshaped(int source, const Shape& in, const std::string& read
 }
 
 void NetworkWriter::add_measured(int index, std::vector<int> inputs) {
-  const NetworkOperator& one = operators_[static_cast<std::size_t>(index)];
+  const NetworkOperator& one = operators_[index];
   const bool several = one.kind == "other" || one.kind == "product" || one.kind == "add" ||
-                       one.kind == "attention" || index + 1 == static_cast<int>(operators_.size());
+                       one.kind == "attention" || index + 1 == std::ssize(operators_);
   if (several) {
     for (const int layer : unread()) {
       if (std::find(inputs.begin(), inputs.end(), layer) == inputs.end()) inputs.push_back(layer);
     }
   }
   Shape output = sample_shape(one.output, batch_);
-  if (one.output.empty() && index + 1 < static_cast<int>(operators_.size()))
-    output = sample_shape(input_shape(operators_[static_cast<std::size_t>(index) + 1]), batch_);
+  if (one.output.empty() && index + 1 < std::ssize(operators_))
+    output = sample_shape(input_shape(operators_[index + 1]), batch_);
   std::vector<std::int64_t> counts(one.parameters.rbegin(), one.parameters.rend());
   std::erase_if(counts, [](std::int64_t count) { return count <= 0; });
   std::string rest = fmt::format("kind: measured, output: [{}]", fmt::join(output, ", "));
@@ -157,8 +155,8 @@ void NetworkWriter::add_measured(int index, std::vector<int> inputs) {
 
 /// Adds a layer of a kind that stepcast knows, if the shapes say all about it.
 bool NetworkWriter::add_known(int index, const std::vector<int>& inputs, const Shape& in) {
-  const NetworkOperator& one = operators_[static_cast<std::size_t>(index)];
-  const bool last = index + 1 == static_cast<int>(operators_.size());
+  const NetworkOperator& one = operators_[index];
+  const bool last = index + 1 == std::ssize(operators_);
   const auto layer = known_layer(one, in, sample_shape(one.output, batch_));
   if (!layer || (is_loss(layer->kind) && (!last || unread().size() > 1))) return false;
   if (last && !is_loss(layer->kind))
@@ -173,7 +171,7 @@ bool NetworkWriter::add_known(int index, const std::vector<int>& inputs, const S
 }
 
 void NetworkWriter::add_operator(int index) {
-  const NetworkOperator& one = operators_[static_cast<std::size_t>(index)];
+  const NetworkOperator& one = operators_[index];
   const Shape recorded = input_shape(one), in = sample_shape(recorded, batch_);
   const std::int64_t wanted = recorded.empty() ? -1 : elements(in);
   const int source = source_of(wanted);
@@ -191,7 +189,7 @@ void NetworkWriter::add_operator(int index) {
 void NetworkWriter::write() {
   input_ = sample_shape(input_shape(operators_.front()), batch_);
   if (input_.size() > 4) input_ = {elements(input_)};
-  for (int i = 0; i < static_cast<int>(operators_.size()); ++i) add_operator(i);
+  for (int i = 0; i < std::ssize(operators_); ++i) add_operator(i);
 }
 
 /// Sets the sizes of arrays from a list in forward order.

@@ -234,7 +234,7 @@ void EventCollector::add_software(const std::string& version) {
 }
 
 int EventCollector::interned(const std::string& text) {
-  const auto [place, added] = name_of_.try_emplace(text, static_cast<int>(profile_.names.size()));
+  const auto [place, added] = name_of_.try_emplace(text, profile_.names.size());
   if (!added) return place->second;
   profile_.names.push_back(display_name(text));
   name_bytes_ += text.size();
@@ -246,8 +246,7 @@ int EventCollector::interned(const std::string& text) {
 
 int EventCollector::interned_shapes() {
   if (event_.shapes.empty()) return 0;
-  const auto [place, added] =
-      shapes_of_.try_emplace(flat(event_.shapes), static_cast<int>(profile_.shapes.size()));
+  const auto [place, added] = shapes_of_.try_emplace(flat(event_.shapes), profile_.shapes.size());
   if (!added) return place->second;
   profile_.shapes.push_back(event_.shapes);
   sizes_ += place->first.size();
@@ -258,7 +257,7 @@ int EventCollector::interned_shapes() {
 }
 
 int EventCollector::thread() {
-  const auto next = static_cast<int>(thread_of_.size());
+  const int next = thread_of_.size();
   if (thread_of_.size() > kMostThreads)
     throw InputError(fmt::format("{}: more than {} threads", profile_.file, kMostThreads));
   return thread_of_.try_emplace(event_.process + " " + event_.thread, next).first->second;

@@ -66,7 +66,7 @@ EventCategory category_of(std::string text) {
       std::pair("hip_runtime"sv, EventCategory::launch),
   };
   if (text.empty()) return EventCategory::missing;
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
   return value_of(text, kCategories);
 }
 

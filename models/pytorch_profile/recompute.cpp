@@ -24,7 +24,7 @@ class Runs {
   /// Name and shapes of a layer.
   using LayerRun = std::pair<int, int>;
 
-  const ProfileOperator& at(int index) const { return profile_.operators[static_cast<std::size_t>(index)]; }
+  const ProfileOperator& at(int index) const { return profile_.operators[index]; }
   int node_around(int index) const;
   bool is_part(int index) const;
   bool is_numbered(int index) const;
@@ -59,7 +59,7 @@ bool Runs::is_part(int index) const {
 
 /// Under autocast it may be a part of the layer that has the number.
 bool Runs::is_numbered(int index) const {
-  const int end = static_cast<int>(profile_.operators.size());
+  const int end = profile_.operators.size();
   for (int i = index; i < end && at(i).thread == at(index).thread && at(i).start <= at(index).end; ++i) {
     if (at(i).sequence >= 0) return true;
   }
@@ -77,7 +77,7 @@ void Runs::refuse(int node, const std::string& layer, const std::string& why) co
 void Runs::list() {
   std::vector<std::pair<double, int>> layers;
   for (std::size_t i = 0; i < profile_.operators.size(); ++i) {
-    const int index = static_cast<int>(i);
+    const int index = i;
     const std::string& name = profile_.name(at(index));
     if (name == "CheckpointFunctionBackward")
       refuse(index, "CheckpointFunction", "in the reentrant form, whose layers cannot be told apart");
@@ -99,7 +99,7 @@ std::set<int> Runs::nodes() {
   for (const auto& [node, layers] : again_) {
     const std::vector<LayerRun>& forward = forward_[step_at(ranges_, at(node).start)];
     if (std::search(forward.begin(), forward.end(), layers.begin(), layers.end()) == forward.end())
-      refuse(node, profile_.names[static_cast<std::size_t>(layers.front().first)],
+      refuse(node, profile_.names[layers.front().first],
              "but not layers of the step's forward pass in their order");
     found.insert(node);
   }

@@ -32,7 +32,7 @@ int step_at(const std::vector<StepRange>& steps, double time) {
   const auto after = std::upper_bound(steps.begin(), steps.end(), time,
                                       [](double value, const StepRange& step) { return value < step.start; });
   if (after == steps.begin() || time >= std::prev(after)->end) return -1;
-  return static_cast<int>(after - steps.begin()) - 1;
+  return (after - steps.begin()) - 1;
 }
 
 }  // namespace stepcast

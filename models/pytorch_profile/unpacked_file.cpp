@@ -25,9 +25,8 @@ UnpackedFile::UnpackedFile(const std::string& name)
 void UnpackedFile::refill() {
   if (read_ > kLargestText)
     refuse(fmt::format("holds more than {} GB of JSON; profile fewer steps", kLargestText / 1'000'000'000));
-  if (static_cast<std::size_t>(read_) - token_start_ > kLargestToken)
-    refuse("holds a text of more than 4 MB; it is not a profile");
-  int count = gzread(file_.get(), buffer_.data(), static_cast<unsigned>(buffer_.size()));
+  if (read_ - token_start_ > kLargestToken) refuse("holds a text of more than 4 MB; it is not a profile");
+  int count = gzread(file_.get(), buffer_.data(), buffer_.size());
   int error = Z_OK;
   const char* text = gzerror(file_.get(), &error);
   if (error == Z_BUF_ERROR) refuse("the gzip data end too early: the file is truncated");

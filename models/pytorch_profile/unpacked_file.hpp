@@ -25,7 +25,7 @@ class UnpackedFile {
     if (next_ == end_) refill();
     return taken;
   }
-  std::size_t Tell() const { return static_cast<std::size_t>(read_ - (end_ - next_)); }
+  std::size_t Tell() const { return read_ - (end_ - next_); }
 
   /// The parser has read a token.
   void start_token() { token_start_ = Tell(); }

@@ -43,12 +43,12 @@ std::string row(const Layer& layer, const LayerCost& cost, std::size_t width) {
   return fmt::format("{:{}}  {:21}  {:>18}  {:>12}  {:>9}  {:>9}  {:>10}\n", layer.name, width,
                      to_string(layer.kind), to_string(layer.output), parameters_of(layer),
                      giga(cost.forward.flops.value), giga(backward(cost)),
-                     megabytes(kFp32Bytes * static_cast<double>(elements(layer.output))));
+                     megabytes(kFp32Bytes * elements(layer.output)));
 }
 
 std::string totals(const Model& model) {
   double outputs = 0;
-  for (const Layer& layer : model.layers) outputs += static_cast<double>(elements(layer.output));
+  for (const Layer& layer : model.layers) outputs += elements(layer.output);
   const Flops forward = forward_flops(model);
   return fmt::format(
       "parameters       {} trainable in {} tensors, {} with those that are not trained\n"
@@ -93,7 +93,7 @@ std::string model_table(const Model& model) {
 namespace {
 
 double percentile(const std::vector<double>& sorted, double share) {
-  return sorted.at(static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted.size() - 1))));
+  return sorted.at(std::lround(share * (sorted.size() - 1)));
 }
 
 std::string spread(std::vector<double> samples) {
@@ -118,7 +118,7 @@ std::string work_rate(const LayerCost& cost, const LayerTrace& layer, std::int64
   const double work = (cost.forward.flops + cost.backward_data.flops + cost.backward_weights.flops).value;
   const double time = layer_seconds(layer) - median(layer.update.seconds).value;
   if (work == 0 || !(time > 0)) return "";
-  return fmt::format("{:.1f}", static_cast<double>(batch) * work / time / 1e9);
+  return fmt::format("{:.1f}", batch * work / time / 1e9);
 }
 
 std::string origin(const Trace& trace) {
@@ -141,8 +141,8 @@ std::string totals(const Trace& trace, std::size_t width) {
   const double step = step_time(trace).value;
   std::string text = fmt::format("{:{}} {:>10.4g} {:5} {:>10.4g} {:5} {:>10.4g} {:5} {:>10.4g}\n\n", "sum",
                                  width, sums[0], "", sums[1], "", sums[2], "", sums[3]);
-  text += fmt::format("sum of layers    {:.6g} ms a step, {:.6g} samples/s\n", step * 1e3,
-                      static_cast<double>(trace.batch) / step);
+  text +=
+      fmt::format("sum of layers    {:.6g} ms a step, {:.6g} samples/s\n", step * 1e3, trace.batch / step);
   if (!trace.step_seconds.empty()) {
     const double whole = median(trace.step_seconds).value;
     text += fmt::format("untimed steps    {:.6g} ms, {} of them; the layers sum to {:+.2f} % of that\n",

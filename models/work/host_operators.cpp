@@ -52,8 +52,7 @@ void add_training_loop(const KernelChoice& choice, HostOperators& operators) {
 }
 
 HostOperators operators_of(const Layer& layer, const LayerCost& cost, const KernelChoice& choice) {
-  const int tensors =
-      static_cast<int>(std::ranges::count(layer.parameters, true, &ParameterTensor::trainable));
+  const int tensors = std::ranges::count(layer.parameters, true, &ParameterTensor::trainable);
   HostOperators operators{cost.forward.kernels, cost.backward_data.kernels + cost.backward_weights.kernels,
                           choice.update == KernelChoice::Update::fused ? 0 : cost.update.kernels};
   if (layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru)

@@ -13,7 +13,7 @@ std::int64_t tokens_of_sample(const Model& model) {
 
 Flops palm_flops(const Model& model) {
   if (has_layers(model, LayerKind::experts)) return {};
-  const auto tokens = static_cast<double>(tokens_of_sample(model));
+  const double tokens = tokens_of_sample(model);
   double sum = 6 * static_cast<double>(trainable_parameters(model)) * tokens;
   for (const Layer& layer : model.layers) {
     if (layer.kind == LayerKind::attention)

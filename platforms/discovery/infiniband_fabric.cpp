@@ -257,7 +257,7 @@ void add_nodes(IbNodes& nodes, DiscoveredFabric& fabric) {
   const std::map<std::string, int> ports = ports_of_hosts(nodes);
   const int usual = fabric.nics_per_node = usual_ports(ports);
   const auto full = std::ranges::count_if(ports, [&](const auto& one) { return one.second == usual; });
-  fabric.nodes = static_cast<int>(full);
+  fabric.nodes = full;
   if (full != std::ssize(ports))
     fabric.doubts.push_back(
         fmt::format("{} of {} hosts have not {} ports and are left out with theirs, such as management and "

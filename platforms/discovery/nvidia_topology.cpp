@@ -74,7 +74,7 @@ void read_row(Matrix& matrix, const std::vector<std::string>& words, const std::
   if (words.size() < devices + 1)
     throw InputError(
         fmt::format("{}: {}: expected {} cells, got {}", place, words.front(), devices, words.size() - 1));
-  std::vector<std::string> paths(words.begin() + 1, words.begin() + 1 + static_cast<std::ptrdiff_t>(devices));
+  std::vector<std::string> paths(words.begin() + 1, words.begin() + 1 + devices);
   for (std::size_t i = 0; i < devices; ++i) {
     if (is_path(paths[i]) && (paths[i] == "X") == (i == row)) continue;
     throw InputError(fmt::format("{}: {}: expected {}, got \"{}\" in the column of {}", place, words.front(),
@@ -155,22 +155,21 @@ bool has_nvswitch(const Matrix& matrix, int gpus) {
   const int all = gpus > 1 ? nvlinks(matrix.paths[0][1]) : 0;
   for (int a = 0; a < gpus; ++a) {
     for (int b = 0; b < gpus; ++b) {
-      if (a != b && nvlinks(matrix.paths[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]) != all)
-        return false;
+      if (a != b && nvlinks(matrix.paths[a][b]) != all) return false;
     }
   }
   return all * (gpus - 1) > kMostNvlinks;
 }
 
 void add_nvlinks(const Matrix& matrix, DiscoveredServer& server) {
-  const int gpus = static_cast<int>(server.gpus.size());
+  const int gpus = server.gpus.size();
   if (has_nvswitch(matrix, gpus)) {
     server.nvlinks_to_switch = nvlinks(matrix.paths[0][1]);
     return;
   }
   for (int a = 0; a < gpus; ++a) {
     for (int b = a + 1; b < gpus; ++b) {
-      const int count = nvlinks(matrix.paths[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]);
+      const int count = nvlinks(matrix.paths[a][b]);
       if (count > 0) server.nvlinks.push_back({a, b, count});
     }
   }
@@ -202,13 +201,12 @@ DiscoveredServer read_nvidia_topology(const std::string& text, const std::string
   std::map<int, int> switch_number, socket_number;
   for (std::size_t i = 0; i < matrix.names.size(); ++i) {
     // Domains without a GPU, such as that of a NIC for storage, count as the first.
-    if (matrix.is_gpu(i)) socket_number.try_emplace(sockets[i], static_cast<int>(socket_number.size()));
+    if (matrix.is_gpu(i)) socket_number.try_emplace(sockets[i], socket_number.size());
     const auto known = socket_number.find(sockets[i]);
     const int socket = known == socket_number.end() ? 0 : known->second;
     int pcie_switch = -1;
     if (members[switches[i]] > 1)
-      pcie_switch =
-          switch_number.try_emplace(switches[i], static_cast<int>(switch_number.size())).first->second;
+      pcie_switch = switch_number.try_emplace(switches[i], switch_number.size()).first->second;
     if (!matrix.is_gpu(i) && is_further_function(matrix, i)) {
       server.doubts.push_back(
           matrix.names[i] +
@@ -217,7 +215,7 @@ DiscoveredServer read_nvidia_topology(const std::string& text, const std::string
     }
     (matrix.is_gpu(i) ? server.gpus : server.nics).push_back({matrix.names[i], socket, pcie_switch});
   }
-  server.sockets = static_cast<int>(socket_number.size());
+  server.sockets = socket_number.size();
   add_nvlinks(matrix, server);
   server.doubts.push_back("nvidia-smi numbers NUMA domains, of which a socket may have several.");
   return server;

@@ -56,9 +56,9 @@ int devices_per_switch(const DiscoveredServer& server) {
 
 /// True if the machine's sockets have the GPUs that stepcast gives them: equally many each, in order.
 bool evenly_on_sockets(const DiscoveredServer& server) {
-  const int gpus = static_cast<int>(server.gpus.size());
+  const int gpus = server.gpus.size();
   for (int i = 0; i < gpus; ++i) {
-    if (server.gpus[static_cast<std::size_t>(i)].socket != i * server.sockets / gpus) return false;
+    if (server.gpus[i].socket != i * server.sockets / gpus) return false;
   }
   return true;
 }
@@ -75,9 +75,9 @@ Nics nics_of(const DiscoveredServer& server) {
              return gpu.pcie_switch == nic.pcie_switch;
            });
   };
-  const int near = static_cast<int>(std::ranges::count_if(server.nics, on_gpu_switch));
+  const int near = std::ranges::count_if(server.nics, on_gpu_switch);
   if (near > 0 && devices_per_switch(server) > 0) return {near, true};
-  return {std::max(1, static_cast<int>(server.nics.size())), false};
+  return {std::max<int>(1, server.nics.size()), false};
 }
 
 std::string peers_text(const std::vector<PeerLink>& links) {
@@ -204,7 +204,7 @@ std::vector<std::string> platform_doubts(const DiscoveredPlatform& platform) {
       doubts.push_back(
           "PCIe switches have different numbers of GPUs, or not neighbours; GPUs are taken as connected to "
           "sockets.");
-    const int listed = static_cast<int>(platform.server->nics.size()), used = nics_of(*platform.server).count;
+    const int listed = platform.server->nics.size(), used = nics_of(*platform.server).count;
     if (listed > used)
       doubts.push_back(fmt::format(
           "{} of {} NICs share no PCIe switch with a GPU and are left out, such as those of storage.",

@@ -37,8 +37,8 @@ void read_numa(const std::string& line, const std::string& place, DiscoveredServ
       parse_integer(line.substr(std::min(line.size(), line.find_first_not_of(' ', colon + 1))));
   if (!gpu || *gpu < 0 || *gpu >= std::ssize(server.gpus) || !domain || *domain < -1 || *domain > 1023)
     throw InputError(place + ": expected the NUMA node of a GPU of the table of link types");
-  const int socket = std::max(0, static_cast<int>(*domain));
-  server.gpus[static_cast<std::size_t>(*gpu)].socket = socket;
+  const int socket = std::max<int>(0, *domain);
+  server.gpus[*gpu].socket = socket;
   server.sockets = std::max(server.sockets, socket + 1);
 }
 

@@ -28,8 +28,7 @@ struct Switch {
 };
 
 std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(text, text.begin(), [](unsigned char c) -> char { return std::tolower(c); });
   return text;
 }
 
@@ -251,10 +250,10 @@ DiscoveredFabric read_slurm_topology(const std::string& text, const std::string&
   fabric.found_by = yaml ? "topology.yaml of Slurm" : "topology.conf of Slurm";
   fabric.leaves_count_nodes = true;
   for (auto& [name, one] : switches) {
-    const std::size_t level = static_cast<std::size_t>(level_of(switches, name, 0));
+    const std::size_t level = level_of(switches, name, 0);
     if (most.size() <= level) most.resize(level + 1);
-    most[level] = std::max(most[level], static_cast<int>(std::max(one.nodes.size(), one.switches.size())));
-    fabric.nodes += static_cast<int>(one.nodes.size());
+    most[level] = std::max<int>(most[level], std::max(one.nodes.size(), one.switches.size()));
+    fabric.nodes += one.nodes.size();
   }
   if (switches.begin()->second.block) {
     most.push_back(0);  // what joins the blocks

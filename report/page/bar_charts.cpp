@@ -19,7 +19,7 @@ struct BarPlace {
 
 /// The place of bar `i` of several.
 BarPlace bar_place(std::size_t i, double scale) {
-  return {scale, 24.0 * static_cast<double>(i) + 4};
+  return {scale, 24.0 * i + 4};
 }
 
 std::vector<const char*> colours_of(const std::vector<std::string>& parts) {

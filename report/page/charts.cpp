@@ -212,7 +212,7 @@ std::string line_chart(std::vector<Line> lines, const std::string& title, const 
       grid(axes, lines);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    html += series_svg(lines[i], axes, unit, i, std::min(0.15, 0.6 / static_cast<double>(lines.size())));
+    html += series_svg(lines[i], axes, unit, i, std::min(0.15, 0.6 / lines.size()));
     names.push_back(lines[i].name);
   }
   html += ideal_svg(lines, axes) + "</svg>";

@@ -27,8 +27,8 @@ std::size_t longest_of(const std::vector<std::string>& labels) {
 }  // namespace
 
 BarLayout bar_layout(const std::vector<std::string>& labels) {
-  const auto bars = static_cast<double>(labels.size());
-  const double label_width = kLabelCharacter * static_cast<double>(longest_of(labels));
+  const double bars = labels.size();
+  const double label_width = kLabelCharacter * longest_of(labels);
   const double panel = std::clamp(bars * std::max(label_width + 14, 46.0), 320.0, 850.0);
   BarLayout layout;
   layout.left = kBarsLeft;
@@ -39,7 +39,7 @@ BarLayout bar_layout(const std::vector<std::string>& labels) {
     layout.labels = 16 + static_cast<int>(0.64 * label_width);
     layout.left =
         std::max(kBarsLeft, static_cast<int>(0.77 * label_width - layout.margin * layout.pitch) + 12);
-    layout.stride = static_cast<std::size_t>(std::ceil(kSlantedPitch / layout.pitch));
+    layout.stride = std::ceil(kSlantedPitch / layout.pitch);
   }
   layout.right = layout.left + static_cast<int>(panel);
   layout.width = layout.right + kBarsRight;
@@ -74,7 +74,7 @@ std::string stacked_data(const std::vector<std::vector<double>>& bars, std::size
     for (std::size_t i = 0; i < bars.size(); ++i) {
       const double bottom = tops[i];
       tops[i] += part < bars[i].size() ? bars[i][part] : 0;
-      const auto x = static_cast<double>(i);
+      const double x = i;
       out += fmt::format("{} {} {} {} {} {}\n", x, shortest(tops[i]), x - kHalfBarWidth, x + kHalfBarWidth,
                          shortest(bottom), shortest(tops[i]));
     }

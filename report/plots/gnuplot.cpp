@@ -68,7 +68,7 @@ bool is_whole_png(const std::string& bytes) {
     const std::uint64_t next = at + 12 + big_endian(bytes, at);
     if (bytes.compare(at + 4, 4, "IEND") == 0) return next == bytes.size();
     if (next > bytes.size()) return false;
-    at = static_cast<std::size_t>(next);
+    at = next;
   }
   return false;
 }

@@ -317,7 +317,7 @@ int names_width(const std::vector<Sensitivity>& shares) {
   std::size_t longest = 0;
   for (const auto& share : shares)
     longest = std::max(longest, std::min(display_width(share.name), kLongestInput));
-  return 20 + static_cast<int>(kInputCharacter * static_cast<double>(longest));
+  return 20 + static_cast<int>(kInputCharacter * longest);
 }
 
 }  // namespace
@@ -326,7 +326,7 @@ std::optional<PlotScript> sensitivity_script(const SensitivityPlot& plot) {
   auto shares = plot.shares;
   if (shares.empty()) return std::nullopt;
   shares.resize(std::min(shares.size(), kMostInputs));
-  const auto rows = static_cast<int>(shares.size());
+  const int rows = shares.size();
   const int left = names_width(shares);
   const int width = left + kInputsWidth + 60;
   const int height = kInputsFoot + kInputRow * rows + kInputsTitle;
@@ -336,7 +336,7 @@ std::optional<PlotScript> sensitivity_script(const SensitivityPlot& plot) {
   body +=
       panel_commands({left, left + kInputsWidth, kInputsFoot, kInputsFoot + kInputRow * rows}, width, height);
   for (int row = 0; row < rows; ++row) {
-    const auto& share = shares[static_cast<std::size_t>(row)];
+    const auto& share = shares[row];
     const double per_cent = 100 * std::clamp(share.share, 0.0, 1.0);
     data += fmt::format("{0} {1} 0 {0} {2} {3}\n", fixed(per_cent, 3), -row, -row - kHalfBarHeight,
                         -row + kHalfBarHeight);

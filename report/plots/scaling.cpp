@@ -156,7 +156,7 @@ std::string curves(const std::vector<ScalingSeries>& all, int column, char band,
     const auto* published_colour = all.size() > 1 ? colour : "#000000";
     const char* how = all[i].points.size() == 1 ? "using 1:4:($1*0.94):($1*1.06):2:3 with boxxyerror"
                                                 : "using 1:2:3 with filledcurves";
-    const double opacity = std::min(0.18, 0.6 / static_cast<double>(all.size()));  // many bands overlap
+    const double opacity = std::min(0.18, 0.6 / all.size());  // many bands overlap
     const auto interval =
         fmt::format("{} lc rgb '{}' fs transparent solid {:.3g} noborder", how, colour, opacity);
     const bool bands = std::any_of(all[i].points.begin(), all[i].points.end(), [&](const auto& p) {

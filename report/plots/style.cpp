@@ -94,8 +94,7 @@ std::string title_commands(const std::string& title, int width, int height) {
                    kSmallest = 8;  // [points]; a long title is written smaller before it is cut
   const double fitting = static_cast<double>(width) / kTitleCharacter;  // [characters] at the largest size
   const double size =
-      std::clamp(kLargest * fitting / static_cast<double>(std::max<std::size_t>(display_width(title), 1)),
-                 kSmallest, kLargest);
+      std::clamp(kLargest * fitting / std::max<std::size_t>(display_width(title), 1), kSmallest, kLargest);
   return fmt::format("set label 1 {} at screen 0.5, screen {:.5f} center font ',{:.3g}'\n",
                      gnuplot_text(title, static_cast<std::size_t>(fitting * kLargest / size)),
                      screen(height - kTitleBaseline, height), size);
@@ -119,7 +118,7 @@ constexpr int kLongestName = 64;  // [characters] longer names are cut in the mi
 
 int entry_width(const LegendEntry& entry) {
   const auto characters = std::min<std::size_t>(display_width(entry.name), kLongestName);
-  return kSample + kSampleGap + static_cast<int>(kLegendCharacter * static_cast<double>(characters));
+  return kSample + kSampleGap + static_cast<int>(kLegendCharacter * characters);
 }
 
 /// The left edges of the columns, counted from 0, and the right edge of the last column [px].
@@ -137,7 +136,7 @@ std::vector<int> edges(const std::vector<LegendEntry>& entries, std::size_t colu
 /// The middle of the line sample of entry `i`, from the lower left corner of the picture [px].
 std::pair<int, int> place(const Legend& legend, std::size_t i) {
   const auto columns = legend.column_left.size();
-  const auto row = static_cast<int>(i / columns);
+  const int row = i / columns;
   return {legend.column_left[i % columns] + kSample / 2, legend.height - kLegendRow * row - kLegendRow / 2};
 }
 
@@ -206,7 +205,7 @@ std::string short_number(double value) {
 /// The ticks at these multiples of every power of ten.
 std::vector<Tick> decade_ticks(const Axis& axis, const std::vector<double>& steps) {
   std::vector<Tick> ticks;
-  const int first = static_cast<int>(std::floor(std::log10(axis.low)));
+  const int first = std::floor(std::log10(axis.low));
   for (int decade = first; std::pow(10, decade) <= axis.high; ++decade) {
     for (const double step : steps) {
       const double position = step * std::pow(10, decade);
@@ -221,11 +220,11 @@ std::vector<Tick> decade_ticks(const Axis& axis, const std::vector<double>& step
 Axis power_of_two_axis(double least, double most, int pixels) {
   const bool single = least == most;
   Axis axis{least / (single ? 2.2 : kLogRoom), most * (single ? 2.2 : kLogRoom), {}};
-  const int first = static_cast<int>(std::ceil(std::log2(axis.low)));
-  const int last = static_cast<int>(std::floor(std::log2(axis.high)));
+  const int first = std::ceil(std::log2(axis.low));
+  const int last = std::floor(std::log2(axis.high));
   const double digits = std::floor(std::log10(axis.high)) + 1;
   const double fitting = std::max(2.0, std::floor(pixels / ((digits + 1) * kDigitPixels)));
-  const int stride = static_cast<int>(std::ceil((last - first + 1) / fitting));
+  const int stride = std::ceil((last - first + 1) / fitting);
   for (int power = first; power <= last; ++power) {
     const bool labelled = (power - first) % std::max(stride, 1) == 0;
     axis.ticks.push_back({std::exp2(power), labelled ? fmt::format("{}", std::exp2(power)) : ""});

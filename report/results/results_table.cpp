@@ -265,7 +265,7 @@ void append_column(Table& table, const Results& results, const ShownColumn& show
     const Row& row = results.rows[i];
     table.rows[i].push_back(cell_of(at(results, row, shown.column), row, shown, scale));
   }
-  if (!numeric) tell_apart(table, static_cast<std::size_t>(table.columns.back().widest));
+  if (!numeric) tell_apart(table, table.columns.back().widest);
 }
 
 /// The header of a key whose last word is not unique: "device link bandwidth" for

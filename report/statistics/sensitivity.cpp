@@ -17,17 +17,17 @@ constexpr double kDependent = 1e-6;
 
 std::vector<double> least_squares(const std::vector<std::vector<double>>& rows,
                                   const std::vector<double>& y) {
-  const auto count = static_cast<Eigen::Index>(rows.size());
-  const auto unknowns = static_cast<Eigen::Index>(rows.empty() ? 0 : rows.front().size());
+  const Eigen::Index count = rows.size();
+  const Eigen::Index unknowns = rows.empty() ? 0 : rows.front().size();
   Eigen::MatrixXd matrix(count, unknowns);
   for (Eigen::Index i = 0; i < count; ++i) {
-    const std::vector<double>& row = rows[static_cast<std::size_t>(i)];
+    const std::vector<double>& row = rows[i];
     matrix.row(i) = Eigen::Map<const Eigen::RowVectorXd>(row.data(), unknowns);
   }
   Eigen::ColPivHouseholderQR<Eigen::MatrixXd> decomposition;
   decomposition.setThreshold(kDependent);
   decomposition.compute(matrix);
-  std::vector<double> coefficients(static_cast<std::size_t>(unknowns));
+  std::vector<double> coefficients(unknowns);
   Eigen::Map<Eigen::VectorXd>(coefficients.data(), unknowns) =
       decomposition.solve(Eigen::Map<const Eigen::VectorXd>(y.data(), count));
   return coefficients;
@@ -44,7 +44,7 @@ void append_legendre(std::vector<double>& row, double u, std::size_t degree) {
   double before = 1;
   double current = x;
   for (std::size_t n = 1; n <= degree; ++n) {
-    const auto order = static_cast<double>(n);
+    const double order = n;
     row.push_back(std::sqrt(2 * order + 1) * current);
     const double next = ((2 * order + 1) * x * current - order * before) / (order + 1);
     before = current;
@@ -87,8 +87,8 @@ std::vector<double> first_order_indices(const std::vector<std::vector<double>>& 
     residuals.push_back(scaled[i] -
                         std::inner_product(rows[i].begin(), rows[i].end(), coefficients.begin(), 0.0));
   }
-  const auto draws = static_cast<double>(y.size());
-  const double unexplained = sum_of_squares(residuals) / (draws - static_cast<double>(coefficients.size()));
+  const double draws = y.size();
+  const double unexplained = sum_of_squares(residuals) / (draws - coefficients.size());
   double total = unexplained;
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t k = 1 + i * degree; k < 1 + (i + 1) * degree; ++k) {

@@ -12,8 +12,8 @@ namespace stepcast {
 double quantile(std::vector<double> samples, double p) {
   if (samples.empty()) throw std::invalid_argument("quantile: no samples");
   if (!(p >= 0 && p <= 1)) throw std::invalid_argument("quantile: p must be in [0, 1]");
-  const double h = static_cast<double>(samples.size() - 1) * p;
-  const auto below = static_cast<std::ptrdiff_t>(std::floor(h));
+  const double h = (samples.size() - 1) * p;
+  const std::ptrdiff_t below = std::floor(h);
   const auto lower = samples.begin() + below;
   std::nth_element(samples.begin(), lower, samples.end());
   if (h == std::floor(h)) return *lower;
@@ -27,7 +27,7 @@ double median_of(std::vector<double> samples) {
 
 double mean(const std::vector<double>& samples) {
   if (samples.empty()) throw std::invalid_argument("mean: no samples");
-  return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+  return std::accumulate(samples.begin(), samples.end(), 0.0) / samples.size();
 }
 
 double uninterrupted_mean(const std::vector<double>& seconds) {

@@ -42,13 +42,13 @@ std::size_t byte_after(std::string_view text, std::size_t count) {
 }  // namespace
 
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
+  return std::count_if(text.begin(), text.end(), starts_code_point);
 }
 
 std::string without_controls(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
+    const unsigned char byte = text[i];
     const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
     const bool c1 =
         byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080 to U+009F are control characters too
@@ -85,7 +85,7 @@ constexpr std::string_view kWordEnds = " ,;/";
 std::size_t common_start(const std::vector<std::string>& texts) {
   std::string_view same = texts.front();
   for (const std::string& text : texts)
-    same = same.substr(0, static_cast<std::size_t>(std::ranges::mismatch(same, text).in1 - same.begin()));
+    same = same.substr(0, std::ranges::mismatch(same, text).in1 - same.begin());
   const auto last = same.find_last_of(kWordEnds);
   return last == std::string_view::npos ? 0 : last + 1;
 }
@@ -243,7 +243,7 @@ std::string to_string(const Table& table) {
   for (auto& row : rows) {
     row.resize(table.columns.size());
     for (std::size_t i = 0; i < row.size(); ++i) {
-      row[i] = shortened_middle(without_controls(row[i]), static_cast<std::size_t>(table.columns[i].widest));
+      row[i] = shortened_middle(without_controls(row[i]), table.columns[i].widest);
     }
   }
   std::vector<Layout> layouts;
@@ -262,8 +262,7 @@ std::vector<std::size_t> widths_of(const Table& table) {
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     std::vector<std::vector<std::string>> cells;
     for (const auto& row : table.rows)
-      cells.push_back({shortened_middle(i < row.size() ? row[i] : "",
-                                        static_cast<std::size_t>(table.columns[i].widest))});
+      cells.push_back({shortened_middle(i < row.size() ? row[i] : "", table.columns[i].widest)});
     widths.push_back(layout_of(table.columns[i], cells, 0).width);
   }
   return widths;
@@ -300,7 +299,7 @@ Table with_columns(const Table& table, const std::vector<std::size_t>& chosen) {
 std::string to_string(const Table& table, int width) {
   constexpr std::size_t kNarrowest = 24;  // of a column of text that is wrapped
   const std::vector<std::size_t> widths = widths_of(table);
-  const auto most = static_cast<std::size_t>(width);
+  const std::size_t most = width;
   const std::size_t all = std::accumulate(widths.begin(), widths.end(),
                                           2 * (widths.size() - std::min<std::size_t>(1, widths.size())));
   if (width <= 0 || all <= most) return to_string(table);

@@ -85,11 +85,11 @@ std::string with_narrow_tables(const std::string& text, int width) {
       paragraph.push_back(line);
       continue;
     }
-    if (!paragraph.empty()) all += narrowed(paragraph, static_cast<std::size_t>(width));
+    if (!paragraph.empty()) all += narrowed(paragraph, width);
     paragraph.clear();
     all += "\n";
   }
-  if (!paragraph.empty()) all += narrowed(paragraph, static_cast<std::size_t>(width));
+  if (!paragraph.empty()) all += narrowed(paragraph, width);
   if (!text.ends_with('\n') && all.ends_with('\n')) all.pop_back();
   return all;
 }

@@ -26,8 +26,8 @@ ProgressStyle progress_style() {
 std::string progress_text(std::size_t done, std::size_t total, Seconds elapsed, std::string_view what) {
   auto text = fmt::format("{} of {} {}, {}", done, total, what, human(elapsed));
   if (done > 0 && done < total) {
-    const double each = elapsed.value / static_cast<double>(done);
-    text += fmt::format(", {} left", human(Seconds{each * static_cast<double>(total - done)}));
+    const double each = elapsed.value / done;
+    text += fmt::format(", {} left", human(Seconds{each * (total - done)}));
   }
   return text;
 }

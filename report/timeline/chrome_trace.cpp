@@ -202,13 +202,13 @@ void Writer::write_host(const Span& span) {
       span.kind == Span::Kind::step ? fmt::format(",\"args\":{{\"step\":{}}}", span.item) : "";
   write_event({'X', kHostStream, start,
                fmt::format(",\"dur\":{},\"name\":{},\"cat\":\"user_annotation\"{}",
-                           microseconds(nanoseconds(span.end) - start),
-                           json_text(timeline_.names[static_cast<std::size_t>(span.name)]), arguments)});
+                           microseconds(nanoseconds(span.end) - start), json_text(timeline_.names[span.name]),
+                           arguments)});
 }
 
 /// The group of a rank in a communicator, and its number of ranks.
 std::pair<int, int> Writer::group_of(int communicator, int rank) {
-  const TimelineCommunicator& one = timeline_.communicators[static_cast<std::size_t>(communicator)];
+  const TimelineCommunicator& one = timeline_.communicators[communicator];
   const auto [known, is_new] = groups_.try_emplace({communicator, rank}, 0);
   if (is_new) {
     const auto place = std::ranges::find(one.ranks, rank) - one.ranks.begin();
@@ -219,13 +219,13 @@ std::pair<int, int> Writer::group_of(int communicator, int rank) {
 
 /// The members that PyTorch's profiles have, and the algorithm and the bytes of a rank's buffer.
 std::string Writer::collective_arguments(const Span& span) {
-  const TimelineCollective& collective = timeline_.collectives[static_cast<std::size_t>(span.collective)];
+  const TimelineCollective& collective = timeline_.collectives[span.collective];
   const auto [group, size] = group_of(collective.communicator, span.rank);
-  const auto& ranks = timeline_.communicators[static_cast<std::size_t>(collective.communicator)].ranks;
+  const auto& ranks = timeline_.communicators[collective.communicator].ranks;
   constexpr int kMostRanks = 32;
   std::string members;
   for (int i = 0; i < std::min(size, kMostRanks); ++i)
-    members += fmt::format("{}{}", i ? ", " : "", ranks[static_cast<std::size_t>(group * size + i)]);
+    members += fmt::format("{}{}", i ? ", " : "", ranks[group * size + i]);
   return fmt::format(
       ",\"Collective name\":\"{}\",\"algorithm\":\"{}\",\"bytes\":{},\"Group size\":{},"
       "\"Process Group Name\":\"communicator {} group {}\",\"Process Group Ranks\":\"[{}{}]\"",
@@ -255,14 +255,13 @@ void Writer::write_span(const PlacedSpan& placed) {
   const Span& span = *placed.span;
   switch (span.kind) {
     case Span::Kind::compute:
-      return write_kernel(placed, timeline_.names[static_cast<std::size_t>(span.name)], "kernel", "");
+      return write_kernel(placed, timeline_.names[span.name], "kernel", "");
     case Span::Kind::load:
       return write_kernel(placed, "Memcpy HtoD (input)", "gpu_memcpy",
                           fmt::format(",\"bytes\":{}", shortest(span.bytes)));
     case Span::Kind::collective:
-      return write_kernel(placed,
-                          kernel_name(timeline_.collectives[static_cast<std::size_t>(span.collective)]),
-                          "kernel", collective_arguments(span));
+      return write_kernel(placed, kernel_name(timeline_.collectives[span.collective]), "kernel",
+                          collective_arguments(span));
     case Span::Kind::send:
     case Span::Kind::receive:
       write_kernel(placed, "ncclDevKernel_SendRecv", "kernel", message_arguments(span));

@@ -46,7 +46,7 @@ class PackedBuffer : public std::streambuf {
 
  private:
   bool flush() {
-    const auto size = static_cast<unsigned>(pptr() - pbase());
+    const unsigned size = pptr() - pbase();
     setp(buffer_.data(), buffer_.data() + buffer_.size());
     return file_ != nullptr && (size == 0 || gzwrite(file_, buffer_.data(), size) == static_cast<int>(size));
   }

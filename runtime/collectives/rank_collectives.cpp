@@ -51,7 +51,7 @@ namespace {
 /// Index of a rank among the ranks of a communicator; -1: it is not one of them.
 int place_of(const Communicator& communicator, RankId rank) {
   const auto found = std::find(communicator.ranks.begin(), communicator.ranks.end(), rank);
-  return found == communicator.ranks.end() ? -1 : static_cast<int>(found - communicator.ranks.begin());
+  return found == communicator.ranks.end() ? -1 : (found - communicator.ranks.begin());
 }
 
 }  // namespace
@@ -108,8 +108,7 @@ const std::vector<std::vector<Round>>& RankCollectives::phases(CollectiveId id, 
   known->second = rounds_in_group(id, communicator, place - first, elements);
   for (std::vector<Round>& phase : known->second) {
     for (Round& round : phase) {
-      for (Transfer& transfer : round)
-        transfer.peer = communicator.ranks[static_cast<std::size_t>(first + transfer.peer)].value;
+      for (Transfer& transfer : round) transfer.peer = communicator.ranks[first + transfer.peer].value;
     }
   }
   return known->second;
@@ -196,7 +195,7 @@ bool are_even(const std::vector<LibraryCollective::Part>& parts, int size, std::
 GroupPlace place_in_group(const Communicator& communicator, RankId rank) {
   const auto found = std::ranges::find(communicator.ranks, rank);
   if (found == communicator.ranks.end()) return {0, -1};
-  const int place = static_cast<int>(found - communicator.ranks.begin());
+  const int place = found - communicator.ranks.begin();
   return {place / communicator.size, number_of(place % communicator.size, communicator.size)};
 }
 
@@ -225,7 +224,7 @@ LibraryCollective library_collective(const Plan& plan, CollectiveId id, RankId r
       for (Transfer& transfer : call.rounds.back()) {
         const auto place =
             std::ranges::find(communicator.ranks, RankId(transfer.peer)) - communicator.ranks.begin();
-        transfer.peer = number_of(static_cast<int>(place) - group * communicator.size, communicator.size);
+        transfer.peer = number_of(place - group * communicator.size, communicator.size);
       }
     }
   }

@@ -12,7 +12,7 @@ GatheredMaps::GatheredMaps(Network& network, const GatheredInput& input, int pla
       input_(input),
       place_(place),
       samples_(samples),
-      elements_(static_cast<std::size_t>(samples * elements(input.map))),
+      elements_(samples * elements(input.map)),
       blocks_(backend_.allocate(elements_)),
       whole_(backend_.allocate(elements_)),
       scratch_(backend_.allocate(elements_)) {}
@@ -20,7 +20,7 @@ GatheredMaps::GatheredMaps(Network& network, const GatheredInput& input, int pla
 BoxMove GatheredMaps::scatter(int place) const {
   Shape whole{samples_}, first{0}, size{samples_};
   whole.insert(whole.end(), input_.map.begin(), input_.map.end());
-  for (const Rows& rows : input_.parts[static_cast<std::size_t>(place)]) {
+  for (const Rows& rows : input_.parts[place]) {
     first.push_back(rows.first);
     size.push_back(rows.size());
   }
@@ -37,11 +37,11 @@ float* GatheredMaps::block(int place) const {
 }
 
 void GatheredMaps::pack_output() {
-  backend_.copy_out(network_.kernel(static_cast<std::size_t>(input_.source)).output(), block(place_));
+  backend_.copy_out(network_.kernel(input_.source).output(), block(place_));
 }
 
 void GatheredMaps::unpack_outputs() {
-  for (int from = 0; from < static_cast<int>(input_.parts.size()); ++from)
+  for (int from = 0; from < std::ssize(input_.parts); ++from)
     backend_.move(scatter(from), block(from), whole_.get());
   backend_.copy_in(whole_.get(), *network_.boundary_input(input_.source));
 }
@@ -53,13 +53,11 @@ void GatheredMaps::sum_errors() {
 
 void GatheredMaps::pack_errors() {
   sum_errors();
-  for (int to = 0; to < static_cast<int>(input_.parts.size()); ++to)
-    backend_.move(gather(to), whole_.get(), block(to));
+  for (int to = 0; to < std::ssize(input_.parts); ++to) backend_.move(gather(to), whole_.get(), block(to));
 }
 
 void GatheredMaps::unpack_errors() {
-  backend_.copy_in(block(place_),
-                   *network_.boundary_output_gradient(static_cast<std::size_t>(input_.source)));
+  backend_.copy_in(block(place_), *network_.boundary_output_gradient(input_.source));
 }
 
 void GatheredMaps::keep_own_errors() {

@@ -18,9 +18,9 @@ StageBoundary boundary_before(const Model& model, int layer, std::int64_t batch)
   StageBoundary boundary;
   if (layer == 0) return boundary;
   for (const int source : boundary_sources(model, layer)) {
-    const Shape& shape = source < 0 ? model.input : model.layers[static_cast<std::size_t>(source)].output;
-    auto size = static_cast<std::size_t>(batch);
-    for (const std::int64_t extent : shape) size *= static_cast<std::size_t>(extent);
+    const Shape& shape = source < 0 ? model.input : model.layers[source].output;
+    std::size_t size = batch;
+    for (const std::int64_t extent : shape) size *= extent;
     boundary.entries.push_back({source, boundary.size, size});
     boundary.size += size;
   }
@@ -30,7 +30,7 @@ StageBoundary boundary_before(const Model& model, int layer, std::int64_t batch)
 void DeviceStageBoundary::pack_values(Network& network, std::size_t micro_batch, float* to) {
   for (const StageBoundary::Entry& entry : after_.entries) {
     if (is_own(entry)) {
-      const auto layer = static_cast<std::size_t>(entry.source);
+      const std::size_t layer = entry.source;
       network.backend().copy_out(network.kernel(layer).output(), to + entry.begin);
     } else {
       const float* from = received_.at(micro_batch).values.get() + before_.entry_of(entry.source).begin;
@@ -64,7 +64,7 @@ void DeviceStageBoundary::unpack_errors(Network& network, std::size_t micro_batc
   const float* received = store_received(network, received_.at(micro_batch).errors, from, after_.size);
   for (const StageBoundary::Entry& entry : after_.entries) {
     if (!is_own(entry)) continue;
-    if (Tensor* tensor = network.boundary_output_gradient(static_cast<std::size_t>(entry.source)))
+    if (Tensor* tensor = network.boundary_output_gradient(entry.source))
       network.backend().copy_in(received + entry.begin, *tensor);
   }
 }
@@ -118,7 +118,7 @@ void PipelineStageChunk::update() {
   if (owned_.empty()) return run_layers(network(), Work::update, layers_);
   network().begin_update();
   for (const Slice& slice : owned_) {
-    const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
+    const std::size_t begin = slice.begin, end = slice.end;
     network().update(begin, end, network().all_parameters().gradient + begin);
   }
   const ParameterView& all = network().all_parameters();
@@ -131,7 +131,7 @@ std::span<float> PipelineStageChunk::outgoing_values() {
   for (const StageBoundary::Entry& entry : after_.entries) {
     float* target = sent_values_.data() + entry.begin;
     if (is_own(entry)) {
-      network.kernel(static_cast<std::size_t>(entry.source)).output().copy_to(target);
+      network.kernel(entry.source).output().copy_to(target);
     } else {
       const float* from = received_[micro_batch].values.data() + before_.entry_of(entry.source).begin;
       std::copy_n(from, entry.size, target);
@@ -190,7 +190,7 @@ void PipelineStageChunk::on_errors_received() {
   Network& network = *networks_.of_micro_batch.at(backward_);
   for (const StageBoundary::Entry& entry : after_.entries) {
     if (!is_own(entry)) continue;
-    if (Tensor* tensor = network.boundary_output_gradient(static_cast<std::size_t>(entry.source)))
+    if (Tensor* tensor = network.boundary_output_gradient(entry.source))
       tensor->copy_from(received_[backward_].errors.data() + entry.begin);
   }
 }
@@ -208,7 +208,7 @@ void couple_shared(const SharedPart& part, Network& network) {
 
 LayerRange layers_of_chunk(const ModelPartition& partition, std::size_t chunk, std::size_t chunks,
                            int stage) {
-  return partition.stages.at(chunk * (partition.stages.size() / chunks) + static_cast<std::size_t>(stage));
+  return partition.stages.at(chunk * (partition.stages.size() / chunks) + stage);
 }
 
 PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& model,
@@ -222,10 +222,9 @@ PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& mod
     networks.part = std::make_unique<SharedPart>(tensor_shard(model, partition.ways, at.place));
   options.part.tensor_shard = networks.part.get();
   const Model& own = networks.part ? networks.part->model : model;
-  for (std::size_t run = static_cast<std::size_t>(at.stage); run < partition.stages.size();
-       run += static_cast<std::size_t>(at.stages)) {
-    options.part.first = static_cast<std::size_t>(partition.stages[run].first);
-    options.part.last = static_cast<std::size_t>(partition.stages[run].last);
+  for (std::size_t run = at.stage; run < partition.stages.size(); run += at.stages) {
+    options.part.first = partition.stages[run].first;
+    options.part.last = partition.stages[run].last;
     options.part.parameters_of = nullptr;
     options.data_seed = seed;
     ChunkNetworks& chunk = networks.chunks.emplace_back();

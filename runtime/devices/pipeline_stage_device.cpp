@@ -24,7 +24,7 @@ class PipelineStageDevice : public RankDevice {
       chunks_.emplace_back(networks.chunks[i], layers_of_chunk(partition, i, networks.chunks.size(), stage),
                            partition.micro_batch, std::move(owned[i]), mirror);
     }
-    if (!partition.recomputed.empty()) schedule_ = partition.recomputed[static_cast<std::size_t>(stage)];
+    if (!partition.recomputed.empty()) schedule_ = partition.recomputed[stage];
   }
 
   void begin() override {
@@ -75,7 +75,7 @@ class PipelineStageDevice : public RankDevice {
 
   std::int64_t device_floats(const Message& message) override {
     if (!crosses_boundary(message)) return RankDevice::device_floats(message);
-    return mirror_ ? static_cast<std::int64_t>(last_->boundary_floats(is_values(message))) : 0;
+    return mirror_ ? last_->boundary_floats(is_values(message)) : 0;
   }
   void copy_to_payload(const Message& message, float* to) override {
     if (!crosses_boundary(message)) return RankDevice::copy_to_payload(message, to);
@@ -108,9 +108,7 @@ class PipelineStageDevice : public RankDevice {
   PipelineStageChunk& chunk_with(int layer) {
     return *std::ranges::find_if(chunks_, [layer](const PipelineStageChunk& one) { return one.has(layer); });
   }
-  PipelineStageChunk& chunk_for(const Message& message) {
-    return chunks_.at(static_cast<std::size_t>(chunk_of_tag(message.tag)));
-  }
+  PipelineStageChunk& chunk_for(const Message& message) { return chunks_.at(chunk_of_tag(message.tag)); }
 
   /// True if the pass that has begun belongs to a backward pass, whose activations are recomputed first.
   bool is_before_backward() const {
@@ -122,7 +120,7 @@ class PipelineStageDevice : public RankDevice {
 
   /// Binds a sum of outputs or error signals of a tensor-parallel layer.
   CollectiveBinding bind_activation_sum(const PipelineStageChunk& chunk, const Collective& collective) {
-    LayerKernel& kernel = chunk.current().kernel(static_cast<std::size_t>(collective.layer));
+    LayerKernel& kernel = chunk.current().kernel(collective.layer);
     const bool values = collective.buffer.array == Array::activations;
     return bind_layer_sum(kernel, values ? Pass::forward : Pass::backward_data, collective);
   }
@@ -137,7 +135,7 @@ class PipelineStageDevice : public RankDevice {
     time_work([&] {
       backend.move({.size = {slice.size()}, .from_stride = {1}, .to_stride = {1}}, sums + slice.begin,
                    copy.get());
-      backend.clear(sums + slice.begin, static_cast<std::size_t>(slice.size()));
+      backend.clear(sums + slice.begin, slice.size());
     });
     CollectiveBinding work = bind_backend_memory({copy.get(), static_cast<std::size_t>(slice.size())});
     work.on_waited = [this, &chunk, &backend, sums, slice, copy] {
@@ -145,9 +143,7 @@ class PipelineStageDevice : public RankDevice {
         for (const Slice& owned : chunk.owned()) {
           const std::int64_t first = std::max(owned.begin, slice.begin),
                              last = std::min(owned.end, slice.end);
-          if (first < last)
-            backend.add(copy.get() + first - slice.begin, sums + first,
-                        static_cast<std::size_t>(last - first));
+          if (first < last) backend.add(copy.get() + first - slice.begin, sums + first, last - first);
         }
       });
       free_copies_.emplace(slice.size(), copy);
@@ -158,7 +154,7 @@ class PipelineStageDevice : public RankDevice {
   /// Memory of the backend; that of finished reduce-scatters is used again.
   std::shared_ptr<float> acquire_copy(Backend& backend, std::int64_t elements) {
     const auto found = free_copies_.find(elements);
-    if (found == free_copies_.end()) return backend.allocate(static_cast<std::size_t>(elements));
+    if (found == free_copies_.end()) return backend.allocate(elements);
     std::shared_ptr<float> memory = std::move(found->second);
     free_copies_.erase(found);
     return memory;

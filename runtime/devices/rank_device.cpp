@@ -23,7 +23,7 @@ bool exchanges_after_data(Network& network, std::size_t layer) {
 }  // namespace
 
 void run_layers(Network& network, Work pass, LayerRange layers) {
-  const auto first = static_cast<std::size_t>(layers.first), last = static_cast<std::size_t>(layers.last);
+  const std::size_t first = layers.first, last = layers.last;
   switch (pass) {
     case Work::forward:
       network.run_forward(first, last);
@@ -113,7 +113,7 @@ void RankDevice::on_received(const Message& message) {
 std::int64_t RankDevice::device_floats(const Message& message) {
   if (!mirror_ || message.buffer.array == Array::none) return 0;
   const std::span<float> part = memory(message.buffer);
-  return mirror_->on_device(part) == nullptr ? 0 : static_cast<std::int64_t>(part.size());
+  return mirror_->on_device(part) == nullptr ? 0 : part.size();
 }
 
 void RankDevice::copy_to_payload(const Message& message, float* to) {
@@ -187,13 +187,13 @@ void RankDevice::pause(double seconds) {
 std::span<float> RankDevice::memory(const Buffer& buffer) {
   if (buffer.codec.kind != Compression::none && buffer.elements.size() > 0) {
     const auto words = WireLayout(buffer.codec, buffer.elements.size()).words();
-    return host_array(buffer.array, static_cast<std::size_t>(words));
+    return host_array(buffer.array, words);
   }
   const auto by_size = static_cast<std::size_t>(buffer.size.value / sizeof(float));
   const std::span<float> known = array(buffer.array);
   if (!known.empty() && buffer.elements.size() > 0) {
     const Slice slice = stored(buffer.elements);
-    return known.subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
+    return known.subspan(slice.begin, slice.size());
   }
   if (!known.empty() && by_size <= known.size()) return known.first(by_size);
   return host_array(buffer.array, by_size);

@@ -60,8 +60,8 @@ class TensorParallelDevice : public RankDevice {
     if (array != Array::activations && array != Array::errors) return RankDevice::bind_collective(collective);
     if (collective.kind == Collective::Kind::all_gather ||
         collective.kind == Collective::Kind::reduce_scatter)
-      return bind_gathered(*gathered_.at(static_cast<std::size_t>(collective.layer)), array == Array::errors);
-    LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
+      return bind_gathered(*gathered_.at(collective.layer), array == Array::errors);
+    LayerKernel& kernel = network_.kernel(collective.layer);
     return bind_layer_sum(kernel, array == Array::activations ? Pass::forward : Pass::backward_data,
                           collective);
   }

@@ -63,7 +63,7 @@ class ReplicaDevice : public RankDevice, private Arrays {
     time_work([&] {
       // Each addition reads two arrays and writes one.
       for (double left = arrays / 3; left > 0; left -= 1) {
-        const auto share = static_cast<std::size_t>(std::min(1.0, left) * static_cast<double>(all.elements));
+        const auto share = static_cast<std::size_t>(std::min(1.0, left) * all.elements);
         network_.backend().add(all.value, scratch_.get(), share);
       }
     });
@@ -142,7 +142,7 @@ class ReplicaDevice : public RankDevice, private Arrays {
     write_parameters(network_, ones);
     const std::span<const float> all = parameters_now();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i] == 0) padding_.push_back(static_cast<std::int64_t>(i));
+      if (all[i] == 0) padding_.push_back(i);
     }
     write_parameters(network_, values);
   }
@@ -162,7 +162,7 @@ class ReplicaDevice : public RankDevice, private Arrays {
     return values;
   }
   static std::span<float> part_of(std::span<float> whole, const Slice& slice) {
-    return whole.subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
+    return whole.subspan(slice.begin, slice.size());
   }
   std::span<float> part(Array one, const Slice& elements) { return part_of(array(one), stored(elements)); }
   void descend(Array gradient, const Slice& elements, int summed) override {
@@ -170,8 +170,7 @@ class ReplicaDevice : public RankDevice, private Arrays {
     next_step(summed);
     const std::span<float> along = part(gradient, elements);
     if (mirror_) mirror_->unmap();
-    network_.update(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.end),
-                    mirror_ ? mirror_->uploaded(along) : along.data());
+    network_.update(slice.begin, slice.end, mirror_ ? mirror_->uploaded(along) : along.data());
   }
   void choose_mini_batch(std::int64_t number) override {
     if (learning_.choose_mini_batch) learning_.choose_mini_batch(number);
@@ -186,11 +185,11 @@ class ReplicaDevice : public RankDevice, private Arrays {
   void update(LayerRange layers) {
     next_step(learning_.summed);
     for (const Slice& slice : learning_.owned) {
-      const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
+      const std::size_t begin = slice.begin, end = slice.end;
       network_.update(begin, end, network_.all_parameters().gradient + begin);
     }
     if (!learning_.owned.empty()) return;
-    network_.update_layers(static_cast<std::size_t>(layers.first), static_cast<std::size_t>(layers.last));
+    network_.update_layers(layers.first, layers.last);
   }
 
   Network& network_;
@@ -220,20 +219,19 @@ class SleepingDevice : public RankDevice {
   SleepingDevice(const Workload& workload, std::int64_t elements, SleepNoise noise)
       : workload_(workload),
         noise_(std::move(noise)),
-        parameters_(static_cast<std::size_t>(elements), 1.0f),
-        gradients_(static_cast<std::size_t>(elements), 1.0f) {
+        parameters_(elements, 1.0f),
+        gradients_(elements, 1.0f) {
     prctl(PR_SET_TIMERSLACK, 1000UL);  // wake-ups are at most 1 us late instead of 50
   }
 
   void begin() override { begin_step(0); }
   void begin_step(int step) override {
-    if (noise_.training)
-      drawn_ = draw(noise_.noise, noise_.seed, noise_.worker, static_cast<std::uint32_t>(step), {});
+    if (noise_.training) drawn_ = draw(noise_.noise, noise_.seed, noise_.worker, step, {});
   }
   void compute(Work pass, LayerRange layers) override {
     double seconds = 0;
     for (int i = layers.first; i < layers.last; ++i) {
-      const LayerSeconds& layer = workload_.median[static_cast<std::size_t>(i)];
+      const LayerSeconds& layer = workload_.median[i];
       const double taken = pass == Work::forward    ? layer.forward
                            : pass == Work::backward ? layer.backward
                                                     : layer.update;
@@ -262,7 +260,7 @@ class SleepingDevice : public RankDevice {
     return {};
   }
   Slice stored(const Slice& of_model) const override {
-    const auto all = static_cast<std::int64_t>(parameters_.size());
+    const std::int64_t all = parameters_.size();
     return {std::min(of_model.begin, all), std::min(of_model.end, all)};
   }
 

@@ -35,9 +35,9 @@ std::vector<SampleRun> runs_of_shard(const Shape& map, const SpatialPartition& p
 
 Shape unflattened_shape(const Model& model, int source, const SpatialPartition& partition) {
   const std::size_t dimensions = partition.parts.size() + 1;
-  while (source >= 0 && model.layers[static_cast<std::size_t>(source)].output.size() != dimensions)
-    source = model.layers[static_cast<std::size_t>(source)].inputs.front();
-  return source < 0 ? model.input : model.layers[static_cast<std::size_t>(source)].output;
+  while (source >= 0 && model.layers[source].output.size() != dimensions)
+    source = model.layers[source].inputs.front();
+  return source < 0 ? model.input : model.layers[source].output;
 }
 
 bool reshards_to_batch(const ModelPartition& partition, const Model& model) {
@@ -55,9 +55,9 @@ SpatialToBatchResharding::SpatialToBatchResharding(Network& network, const Model
       source_(model.layers[partition_.whole_from].inputs.front()),
       samples_(partition.micro_batch / ways_),
       map_(unflattened_shape(model, source_, partition_)),
-      sample_elements_(static_cast<std::size_t>(samples_ * elements(map_))),
-      block_elements_(sample_elements_ / static_cast<std::size_t>(ways_)),
-      blocks_(backend_.allocate(block_elements_ * static_cast<std::size_t>(ways_))),
+      sample_elements_(samples_ * elements(map_)),
+      block_elements_(sample_elements_ / ways_),
+      blocks_(backend_.allocate(block_elements_ * ways_)),
       samples_buffer_(backend_.allocate(sample_elements_)),
       scratch_(backend_.allocate(sample_elements_)) {}
 
@@ -78,7 +78,7 @@ BoxMove SpatialToBatchResharding::gather(int device) const {
 }
 
 float* SpatialToBatchResharding::block(float* memory, int from, int to) const {
-  return memory + static_cast<std::size_t>(from * ways_ + to) * block_elements_;
+  return memory + (from * ways_ + to) * block_elements_;
 }
 
 void SpatialToBatchResharding::add_hooks(CollectiveBinding& binding, bool forward, float* memory) {
@@ -95,7 +95,7 @@ void SpatialToBatchResharding::add_hooks(CollectiveBinding& binding, bool forwar
 /// The samples of rank 0 come first, then those of rank 1 and so on, which is the order of blocks (place, 0),
 /// (place, 1) and so on.
 void SpatialToBatchResharding::pack_parts(float* memory) {
-  backend_.copy_out(network_.kernel(static_cast<std::size_t>(source_)).output(), block(memory, place_, 0));
+  backend_.copy_out(network_.kernel(source_).output(), block(memory, place_, 0));
 }
 
 void SpatialToBatchResharding::unpack_samples(float* memory) {
@@ -112,10 +112,10 @@ void SpatialToBatchResharding::pack_errors(float* memory) {
 }
 
 void SpatialToBatchResharding::unpack_errors(float* memory) {
-  const auto each = static_cast<std::int64_t>(block_elements_);
+  const std::int64_t each = block_elements_;
   backend_.move({.size = {ways_, each}, .from_stride = {ways_ * each, 1}, .to_stride = {each, 1}},
                 block(memory, 0, place_), blocks_.get());
-  backend_.copy_in(blocks_.get(), *network_.boundary_output_gradient(static_cast<std::size_t>(source_)));
+  backend_.copy_in(blocks_.get(), *network_.boundary_output_gradient(source_));
 }
 
 namespace {
@@ -185,7 +185,7 @@ class SpatialDevice : public RankDevice {
   }
 
   CollectiveBinding bind_statistics(const Collective& collective) {
-    LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
+    LayerKernel& kernel = network_.kernel(collective.layer);
     return bind_layer_sum(kernel, pass_ == Work::forward ? Pass::forward : Pass::backward_data, collective);
   }
 

@@ -93,7 +93,7 @@ RepeatPlan plan_for(double seconds, double budget) {
 /// On rank 0, replaces each entry by its maximum over all ranks.
 void reduce_max(Transport& transport, std::vector<double>& seconds) {
   std::vector<float> mine(seconds.begin(), seconds.end());
-  const auto count = static_cast<std::int64_t>(mine.size());
+  const std::int64_t count = mine.size();
   if (!transport.is_rank_0()) return send(transport, RankId{0}, mine.data(), count);
   std::vector<float> theirs(mine.size());
   for (int peer = 1; peer < transport.ranks(); ++peer) {
@@ -119,7 +119,7 @@ void time_calls(Transport& transport, int calls, const std::function<void()>& ca
 }
 
 void finish(Transport& transport, Repeats& repeats) {
-  repeats.cpu_seconds /= static_cast<double>(repeats.seconds.size());
+  repeats.cpu_seconds /= repeats.seconds.size();
   reduce_max(transport, repeats.seconds);
 }
 

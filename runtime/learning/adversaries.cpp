@@ -18,7 +18,7 @@ PartOptions Adversaries::part(std::size_t discriminator, std::int64_t batch) {
 Adversaries::Adversaries(Network& network, const Layers& layers, std::uint64_t seed,
                          const Batches::Split& split)
     : network_(network), layers_(layers), seed_(seed), split_(split) {
-  std::vector<float> labels(static_cast<std::size_t>(2 * split.batch), 0.0F);
+  std::vector<float> labels(2 * split.batch, 0.0F);
   std::fill_n(labels.begin(), split.batch, 1.0F);
   network_.kernel(layers_.loss).targets()->write(labels);
 }
@@ -56,17 +56,15 @@ void Adversaries::hand_back_gradients() {
   Tensor& to = *network_.boundary_output_gradient(layers_.discriminator - 1);
   std::vector<float> all(2 * to.elements());
   network_.write_input_gradient(border() - 1, all);
-  std::vector<float> generated(all.begin() + static_cast<std::ptrdiff_t>(to.elements()), all.end());
+  std::vector<float> generated(all.begin() + to.elements(), all.end());
   const Layer& loss = network_.model().layers[layers_.loss];
-  const std::vector<float> logits =
-      network_.kernel(static_cast<std::size_t>(loss.inputs.front())).output().read();
+  const std::vector<float> logits = network_.kernel(loss.inputs.front()).output().read();
   constexpr double kLargest = 80;  // where sigmoid(-x) is still a normal float
-  const auto samples = static_cast<std::size_t>(split_.batch);
+  const std::size_t samples = split_.batch;
   const std::size_t each = generated.size() / samples;
   for (std::size_t i = 0; i < samples; ++i) {
     const double factor = -2 * std::exp(std::min(-static_cast<double>(logits[samples + i]), kLargest));
-    for (std::size_t k = i * each; k < (i + 1) * each; ++k)
-      generated[k] = static_cast<float>(factor * generated[k]);
+    for (std::size_t k = i * each; k < (i + 1) * each; ++k) generated[k] = factor * generated[k];
   }
   to.write(generated);
 }
@@ -76,7 +74,7 @@ std::vector<float> generator_inputs(std::uint64_t seed, std::int64_t first, std:
   std::vector<float> inputs;
   for (std::int64_t sample = first; sample < first + samples; ++sample) {
     const Draws draws(seed, sample, kInputs);
-    for (std::uint32_t n = 0; n < elements; ++n) inputs.push_back(static_cast<float>(draws.normal(n)));
+    for (std::uint32_t n = 0; n < elements; ++n) inputs.push_back(draws.normal(n));
   }
   return inputs;
 }
@@ -86,7 +84,7 @@ namespace {
 double distance(const float* one, const float* other, std::size_t elements) {
   double square = 0;
   for (std::size_t k = 0; k < elements; ++k) {
-    const double difference = static_cast<double>(one[k]) - static_cast<double>(other[k]);
+    const double difference = static_cast<double>(one[k]) - other[k];
     square += difference * difference;
   }
   return std::sqrt(square);
@@ -149,7 +147,7 @@ std::vector<float> samples_below(double limit, const std::vector<float>& samples
 double low_energy_coefficient(const std::vector<float>& generated, const std::vector<float>& real,
                               std::size_t elements) {
   std::vector<double> all = energies(real, elements);
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  const auto middle = all.begin() + (all.size() / 2);
   std::ranges::nth_element(all, middle);
   const std::vector<float> made = samples_below(*middle, generated, elements);
   const std::vector<float> meant = samples_below(*middle, real, elements);

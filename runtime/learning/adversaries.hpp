@@ -41,7 +41,7 @@ class Adversaries {
   void run(Work pass, LayerRange layers);
 
  private:
-  int border() const { return static_cast<int>(layers_.discriminator); }
+  int border() const { return layers_.discriminator; }
   void join_samples();
   void hand_back_gradients();
 

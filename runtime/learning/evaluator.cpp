@@ -28,7 +28,7 @@ void for_each_array(const Model& model,
 RankId first_rank_with(const Plan& plan, int layer) {
   const auto& runs = plan.partition.stages;
   const auto run = std::ranges::find_if(runs, [layer](const LayerRange& one) { return layer < one.last; });
-  const auto stage = static_cast<std::size_t>(run - runs.begin()) % plan.roles.size();
+  const auto stage = (run - runs.begin()) % plan.roles.size();
   return plan.roles[stage].first_rank;
 }
 
@@ -37,8 +37,7 @@ RankId first_rank_with(const Plan& plan, int layer) {
 Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& model,
                                              const ModelPartition& partition, const Parameters& own) {
   if (!transport.is_rank_0()) {
-    for (const std::vector<float>& array : own)
-      send(transport, RankId{0}, array.data(), static_cast<std::int64_t>(array.size()));
+    for (const std::vector<float>& array : own) send(transport, RankId{0}, array.data(), array.size());
     return {};
   }
   Parameters whole(own.size());
@@ -46,9 +45,8 @@ Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& 
     const SharedPart part = tensor_shard(model, partition, place);
     for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
       std::vector<float> values = own[number];
-      if (place > 0)
-        receive(transport, RankId(place), values.data(), static_cast<std::int64_t>(values.size()));
-      whole[number].resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
+      if (place > 0) receive(transport, RankId(place), values.data(), values.size());
+      whole[number].resize(model.layers[layer].parameters[k].elements());
       insert_part(values, part, layer, k, whole[number]);
     });
   }
@@ -62,13 +60,13 @@ Parameters gather_pipeline_parameters(Transport& transport, const Model& model, 
   for (int place = 0; place < ways; ++place) parts.push_back(tensor_shard(model, plan.partition, place));
   Parameters whole(own.size());
   for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
-    const int first = first_rank_with(plan, static_cast<int>(layer)).value;
-    if (me == 0) whole[number].resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
+    const int first = first_rank_with(plan, layer).value;
+    if (me == 0) whole[number].resize(model.layers[layer].parameters[k].elements());
     for (int place = 0; place < ways; ++place) {
-      const SharedPart& part = parts[static_cast<std::size_t>(place)];
+      const SharedPart& part = parts[place];
       std::vector<float> values = own[number];
       const std::int64_t count = part.model.layers[layer].parameters[k].elements();
-      values.resize(static_cast<std::size_t>(count));
+      values.resize(count);
       if (me > 0 && me == first + place) send(transport, RankId{0}, values.data(), count);
       if (me > 0) continue;
       if (first + place > 0) receive(transport, RankId(first + place), values.data(), count);
@@ -120,10 +118,10 @@ void divide(const Model& model, const std::string& first, LearningTask& task) {
   };
   const auto found = std::ranges::find(model.layers, first, &Layer::name);
   if (found == model.layers.end()) refuse(fmt::format("{} has no layer of this name", model.name));
-  const int border = static_cast<int>(found - model.layers.begin());
+  const int border = found - model.layers.begin();
   if (border == 0) refuse("expected layers before it, which are the generator");
-  for (int i = border; i < static_cast<int>(model.layers.size()); ++i) {
-    const Layer& layer = model.layers[static_cast<std::size_t>(i)];
+  for (int i = border; i < std::ssize(model.layers); ++i) {
+    const Layer& layer = model.layers[i];
     const int earliest = i == border ? border - 1 : border;
     if (std::ranges::any_of(layer.inputs, [&](int from) { return from < earliest; }))
       refuse(fmt::format("{} reads a layer of the generator that is not its last layer", layer.name));
@@ -204,8 +202,8 @@ Score Evaluator::score(const Parameters& parameters, const std::function<void()>
     network_.input().write(batch.inputs);
     network_.kernel(task_.loss_layer).targets()->write(batch.targets);
     run_forward();
-    sum.loss += network_.loss() / static_cast<double>(batches_);
-    sum.accuracy += accuracy(batch) / static_cast<double>(batches_);
+    sum.loss += network_.loss() / batches_;
+    sum.accuracy += accuracy(batch) / batches_;
     on_progress();
   }
   return sum;
@@ -240,18 +238,18 @@ double Evaluator::accuracy(const Batches::Batch& batch) {
   if (task_.form.classes == 0) return NAN;
   const Layer& loss = network_.model().layers[task_.loss_layer];
   const bool softmax = loss.kind == LayerKind::softmax_cross_entropy;
-  const auto from = static_cast<std::size_t>(loss.inputs.front());
+  const std::size_t from = loss.inputs.front();
   const std::vector<float> values = network_.kernel(from).output().read();
-  const std::size_t width = softmax ? static_cast<std::size_t>(task_.form.classes) : 1;
+  const std::size_t width = softmax ? task_.form.classes : 1;
   std::size_t correct = 0;
   for (std::size_t row = 0; row < batch.targets.size(); ++row) {
-    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * width);
-    const auto end = begin + static_cast<std::ptrdiff_t>(width);
+    const auto begin = values.begin() + (row * width);
+    const auto end = begin + width;
     const auto found =
         softmax ? std::max_element(begin, end) - begin : static_cast<std::ptrdiff_t>(*begin > 0);
-    correct += static_cast<float>(found) == batch.targets[row] ? 1 : 0;
+    correct += found == batch.targets[row] ? 1 : 0;
   }
-  return static_cast<double>(correct) / static_cast<double>(batch.targets.size());
+  return static_cast<double>(correct) / batch.targets.size();
 }
 
 }  // namespace stepcast

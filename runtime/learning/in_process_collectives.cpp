@@ -10,8 +10,7 @@ namespace {
 
 void take(std::deque<float>& queue, float* target, std::int64_t count, OnReceive on_receive) {
   for (std::int64_t i = 0; i < count; ++i)
-    target[i] = on_receive == OnReceive::reduce ? target[i] + queue[static_cast<std::size_t>(i)]
-                                                : queue[static_cast<std::size_t>(i)];
+    target[i] = on_receive == OnReceive::reduce ? target[i] + queue[i] : queue[i];
   queue.erase(queue.begin(), queue.begin() + count);
 }
 
@@ -56,7 +55,7 @@ class RankRounds {
       const Transfer& one = round[next_];
       if (one.way != Transfer::Way::receive) continue;
       auto& queue = queues_[{RankId(one.peer), rank_}];
-      if (static_cast<std::int64_t>(queue.size()) < one.slice.size()) return false;
+      if (std::ssize(queue) < one.slice.size()) return false;
       take(queue, buffer_ + one.slice.begin, one.slice.size(), one.on_receive);
       moved = true;
     }
@@ -94,7 +93,7 @@ std::int64_t InProcessTransport::send_some(RankId peer, const float* data, std::
 std::int64_t InProcessTransport::receive_some(RankId peer, float* target, std::int64_t count,
                                               OnReceive on_receive) {
   auto& queue = queues_[{peer, rank()}];
-  const std::int64_t ready = std::min(count, static_cast<std::int64_t>(queue.size()));
+  const std::int64_t ready = std::min<std::int64_t>(count, queue.size());
   take(queue, target, ready, on_receive);
   return ready;
 }
@@ -112,16 +111,14 @@ InProcessCollectives::InProcessCollectives(const Plan& plan, AllReduceChoices ch
       choices[CollectiveId(i)] =
           candidates(communicator.all_reduce, {communicator.size, communicator.ranks_per_node}).front();
   }
-  for (const RankId rank : first_ranks(static_cast<int>(plan.endpoints.size())))
-    ranks_.emplace_back(plan, choices, rank);
+  for (const RankId rank : first_ranks(plan.endpoints.size())) ranks_.emplace_back(plan, choices, rank);
 }
 
 InProcessCollectives::Member InProcessCollectives::member(CollectiveId id, RankId rank,
                                                           CollectiveBinding binding) {
   RankCollectives& own = ranks_[rank];
-  const Slice slice = own.owned_slice(id, static_cast<std::int64_t>(binding.memory.size()));
-  binding.memory =
-      binding.memory.subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
+  const Slice slice = own.owned_slice(id, binding.memory.size());
+  binding.memory = binding.memory.subspan(slice.begin, slice.size());
   const std::int64_t elements =
       binding.uncompressed_elements < 0 ? slice.size() : binding.uncompressed_elements;
   return {rank, std::move(binding), &own.phases(id, elements)};
@@ -136,7 +133,7 @@ void InProcessCollectives::join(CollectiveId id, std::size_t call, RankId rank, 
           .first;
   std::vector<Member>& members = pending->second;
   members.push_back(member(id, rank, std::move(binding)));
-  if (static_cast<int>(members.size()) < communicator.size) return;
+  if (std::ssize(members) < communicator.size) return;
   InProcessQueues queues;
   for (std::size_t phase = 0; phase < members.front().phases->size(); ++phase) {
     std::vector<RankRounds> rounds;

@@ -8,12 +8,10 @@
 namespace stepcast {
 
 GroupNetwork::GroupNetwork(Backend& backend, const Model& model, const NetworkOptions& options, int ranks)
-    : network_(backend, model, options),
-      passes_(static_cast<std::size_t>(ranks), 0),
-      updates_(static_cast<std::size_t>(ranks), 0) {}
+    : network_(backend, model, options), passes_(ranks, 0), updates_(ranks, 0) {}
 
 void GroupNetwork::start_pass(int place, Work pass, LayerRange segments) {
-  if (++passes_.at(static_cast<std::size_t>(place)) <= passes_run_) return;
+  if (++passes_.at(place) <= passes_run_) return;
   ++passes_run_;
   const bool begins = pass == Work::forward && segments.first == 0 && !mini_batch_begun_;
   if (begins && next_batch_) next_batch_();
@@ -42,7 +40,7 @@ void sum_gradients(GroupNetworks& groups) {
 
 void GroupNetwork::start_update(int place, GroupNetworks& groups,
                                 const std::function<void(Network&, std::int64_t)>& set_rate) {
-  if (++updates_.at(static_cast<std::size_t>(place)) <= updates_run_) return;
+  if (++updates_.at(place) <= updates_run_) return;
   ++updates_run_;
   if (sums_ < updates_run_) {
     for (const auto& [number, group] : groups) {

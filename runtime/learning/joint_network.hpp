@@ -23,9 +23,7 @@ namespace stepcast {
 class JointNetwork {
  public:
   JointNetwork(Backend& backend, const Model& model, const NetworkOptions& options, int machines)
-      : network_(backend, model, options),
-        passes_(static_cast<std::size_t>(machines), 0),
-        updates_(static_cast<std::size_t>(machines), 0) {}
+      : network_(backend, model, options), passes_(machines, 0), updates_(machines, 0) {}
 
   Network& network() { return network_; }
   /// Called before each mini-batch.
@@ -34,7 +32,7 @@ class JointNetwork {
   /// Enters a machine's call. The n-th pass of every machine is the same; the last machine's call runs it.
   /// @param pass  forward or backward; @param segments  of layers (layer_segments.hpp)
   void start_pass(int machine, Work pass, LayerRange segments) {
-    const int call = ++passes_.at(static_cast<std::size_t>(machine));
+    const int call = ++passes_.at(machine);
     if (std::ranges::min(passes_) < call) return;
     if (pass == Work::forward && segments.first == 0 && next_batch_) next_batch_();
     run_segments(network_, pass, segments);
@@ -43,7 +41,7 @@ class JointNetwork {
   /// Enters the start of a machine's n-th update of its slice. The first machine's call counts a step of the
   /// network's optimizer.
   void begin_update(int machine) {
-    const int update = ++updates_.at(static_cast<std::size_t>(machine));
+    const int update = ++updates_.at(machine);
     if (update <= steps_) return;
     ++steps_;
     network_.begin_update();

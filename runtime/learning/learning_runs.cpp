@@ -115,11 +115,10 @@ EvaluatedLoss Learner::evaluation_of(const Snapshot& snapshot, const Score& scor
   const Plan& plan = experiment_.plan;
   EvaluatedLoss one;
   one.strategy = experiment_.strategy;
-  one.ranks = static_cast<int>(plan.endpoints.size());
+  one.ranks = plan.endpoints.size();
   one.step = snapshot.mini_batches;
   one.mini_batches_a_step = mini_batches_a_step(plan);
-  one.samples = static_cast<double>(snapshot.mini_batches) * plan.samples_a_step /
-                static_cast<double>(one.mini_batches_a_step);
+  one.samples = snapshot.mini_batches * plan.samples_a_step / one.mini_batches_a_step;
   one.seconds = snapshot.seconds;
   one.loss = score.loss;
   if (!std::isnan(score.accuracy)) one.accuracy = score.accuracy;
@@ -208,7 +207,7 @@ std::string unsupported_real_learning(const Experiment& experiment) {
 Overrides learning_overrides(const Experiment& timed, std::int64_t seed) {
   Overrides of_training;
   of_training.steps = static_cast<int>(learning_steps(timed));
-  of_training.more_seed = static_cast<std::uint64_t>(seed - 1);
+  of_training.more_seed = seed - 1;
   return of_training;
 }
 

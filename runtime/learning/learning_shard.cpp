@@ -254,7 +254,7 @@ class PipelineStageShard : public LearningShard {
         writer_(place.backend) {
     NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
     options.seed = place.experiment.learning->seed;
-    options.data_seed = static_cast<std::uint64_t>(1 + replica_ * plan_.partition.micro_batches);
+    options.data_seed = 1 + replica_ * plan_.partition.micro_batches;
     own_ = pipeline_stage_networks(place.backend, place.experiment.model, plan_.partition,
                                    {stage_, static_cast<int>(plan_.roles.size()), own_place()}, options);
   }
@@ -318,7 +318,7 @@ class PipelineStageShard : public LearningShard {
   }
 
  private:
-  const Role& role() const { return plan_.roles[static_cast<std::size_t>(stage_)]; }
+  const Role& role() const { return plan_.roles[stage_]; }
   int own_place() const { return role().member(place_.rank) % plan_.partition.ways; }
   /// Ranks with the same part of the same layers.
   std::vector<RankId> replicas_of_part() const {
@@ -341,7 +341,7 @@ NetworkOptions network_options(const LearningPlace& place, int replica) {
   NetworkOptions options;
   options.batch = place.batch;
   options.seed = place.experiment.learning->seed;
-  options.data_seed = static_cast<std::uint64_t>(1 + replica);
+  options.data_seed = 1 + replica;
   options.optimizer = place.experiment.learning->optimizer;
   if (place.task.discriminator) options.part = Adversaries::part(*place.task.discriminator, place.batch);
   return options;

@@ -70,8 +70,7 @@ static_assert(std::endian::native == std::endian::little);
 std::size_t numbers_of(const Model& model) {
   std::size_t numbers = 0;
   for (const Layer& layer : model.layers) {
-    for (const ParameterTensor& tensor : layer.parameters)
-      numbers += static_cast<std::size_t>(tensor.elements());
+    for (const ParameterTensor& tensor : layer.parameters) numbers += tensor.elements();
   }
   return numbers;
 }
@@ -165,7 +164,7 @@ void HostMirror::copy_to_host(const MappedArray& mapped, std::size_t begin, std:
 void HostMirror::map_to_host(std::span<float> part) {
   MappedArray* mapped = mapped_array(part);
   if (mapped == nullptr || part.empty()) return;
-  auto begin = static_cast<std::size_t>(part.data() - mapped->host.get()), end = begin + part.size();
+  std::size_t begin = part.data() - mapped->host.get(), end = begin + part.size();
   std::size_t missing = begin;  // first element that is not mapped yet
   auto one = mapped->ranges.upper_bound(begin);
   if (one != mapped->ranges.begin() && std::prev(one)->second >= begin) --one;

@@ -68,7 +68,7 @@ DevicePayloads::PayloadBuffer DevicePayloads::acquire(std::int64_t floats) {
       return found;
     }
   }
-  PayloadBuffer created{memory_.allocate(static_cast<std::size_t>(floats)), floats};
+  PayloadBuffer created{memory_.allocate(floats), floats};
   created.read = memory_.record_event();  // the device zeroes new memory first
   return created;
 }

@@ -21,9 +21,9 @@ constexpr MessageTag kAcknowledgement{-2000};
 PointToPoint::PointToPoint(Transport& transport, std::atomic<std::uint64_t>* heartbeat)
     : transport_(transport),
       heartbeat_(heartbeat),
-      outgoing_(static_cast<std::size_t>(transport.ranks())),
-      unacknowledged_(static_cast<std::size_t>(transport.ranks())),
-      incoming_(static_cast<std::size_t>(transport.ranks())),
+      outgoing_(transport.ranks()),
+      unacknowledged_(transport.ranks()),
+      incoming_(transport.ranks()),
       thread_([this] { run(); }) {}
 
 PointToPoint::~PointToPoint() {
@@ -34,7 +34,7 @@ PointToPoint::~PointToPoint() {
 
 /// A free buffer of at least `floats` floats, else a new one.
 std::vector<float> PointToPoint::acquire_buffer(std::int64_t floats) {
-  const auto count = static_cast<std::size_t>(floats);
+  const std::size_t count = floats;
   const auto found = std::find_if(free_buffers_.begin(), free_buffers_.end(),
                                   [&](const auto& one) { return one.size() >= count; });
   if (found == free_buffers_.end()) return std::vector<float>(count);
@@ -87,7 +87,7 @@ void PointToPoint::send(RankId rank, const Message& message, std::span<const flo
                         Pending operation) {
   std::unique_lock lock(mutex_);
   if (error_) return fail(operation);
-  InFlightMessage outgoing = outgoing_message(message, run_, static_cast<std::int64_t>(payload.size()));
+  InFlightMessage outgoing = outgoing_message(message, run_, payload.size());
   outgoing.payload = acquire_buffer(outgoing.floats);
   outgoing.operation = std::move(operation);
   float* const to = outgoing.payload.data();
@@ -95,7 +95,7 @@ void PointToPoint::send(RankId rank, const Message& message, std::span<const flo
   outgoing_[rank].push_back(std::move(outgoing));
   lock.unlock();
   transport_.wake();
-  const auto all = static_cast<std::int64_t>(payload.size());
+  const std::int64_t all = payload.size();
   for (std::int64_t done = 0; done < all;) {
     const std::int64_t chunk = std::min(kCopyChunk, all - done);
     std::copy_n(payload.data() + done, chunk, to + done);
@@ -126,7 +126,7 @@ bool PointToPoint::all_answered() {
 
 void PointToPoint::deliver_buffered(const PostedReceive& posted, InFlightMessage& incoming) {
   const std::span<float> target = posted.target(incoming.envelope.buffer);
-  std::copy_n(incoming.payload.begin(), std::min(target.size(), static_cast<std::size_t>(incoming.floats)),
+  std::copy_n(incoming.payload.begin(), std::min<std::size_t>(target.size(), incoming.floats),
               target.begin());
   release_buffer(std::move(incoming.payload));
   posted.operation->message = incoming.envelope;
@@ -187,7 +187,7 @@ void PointToPoint::on_header(InFlightMessage& incoming) {
       posted_receives_, [&](const PostedReceive& one) { return matches(one.tag, one.role, incoming); });
   if (posted != posted_receives_.end()) {
     const std::span<float> target = posted->target(incoming.envelope.buffer);
-    incoming.matched = static_cast<std::int64_t>(target.size()) >= incoming.floats;
+    incoming.matched = std::ssize(target) >= incoming.floats;
     if (incoming.matched) {
       incoming.target = target.data();
       incoming.posted_receive = std::move(*posted);

@@ -64,7 +64,7 @@ Host host_of_words(const std::vector<Word>& words) {
     if (text.starts_with("slots=")) {
       const auto slots = parse_integer(value);
       if (!slots || *slots < 1 || *slots > kMaxSlots) refuse(words[i], "slots=1 to slots=64");
-      host.slots = static_cast<int>(*slots);
+      host.slots = *slots;
     } else if (text.starts_with("address=")) {
       if (!is_address(value)) refuse(words[i], "address=IPV4, the address of one interface");
       host.address = value;
@@ -100,7 +100,7 @@ BindAddress read_bind_address(const std::string& text) {
   if (!is_address(bind.address) || !port || *port < (has_port ? 1 : 0) || *port > 65535)
     throw InputError(fmt::format(
         "--bind: expected ADDRESS or ADDRESS:PORT with the IPv4 address of one interface, got \"{}\"", text));
-  bind.port = static_cast<int>(*port);
+  bind.port = *port;
   return bind;
 }
 

@@ -30,7 +30,7 @@ void* mapped(const std::filesystem::path& file, int flags, std::size_t bytes) {
     // Where shared memory is full, a first access to the header would be a bus error. Few rings are ever
     // used.
     int error = posix_fallocate(descriptor, 0, kHeader);
-    if (error == 0 && ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) error = errno;
+    if (error == 0 && ftruncate(descriptor, bytes) != 0) error = errno;
     if (error != 0) {
       close(descriptor);
       throw std::system_error(error, std::generic_category(), file.string());
@@ -77,7 +77,7 @@ std::atomic<std::uint32_t>& SharedControlBlock::stage_barrier() const {
 }
 
 void* SharedControlBlock::ring_memory(int which) const {
-  return static_cast<char*>(memory_) + kHeader + static_cast<std::size_t>(which) * rings_bytes(ranks_);
+  return static_cast<char*>(memory_) + kHeader + which * rings_bytes(ranks_);
 }
 
 void set_status(RankState& state, const char* status) {

@@ -51,7 +51,7 @@ bool is_ready(int socket, short event, StoreClock::time_point end) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - StoreClock::now()).count();
     if (left <= 0) return false;
     pollfd one{socket, event, 0};
-    const int ready = ::poll(&one, 1, static_cast<int>(std::min<std::int64_t>(left + 1, 60'000)));
+    const int ready = ::poll(&one, 1, std::min<std::int64_t>(left + 1, 60'000));
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return false;
   }
@@ -64,7 +64,7 @@ bool transfer(int socket, short event, std::size_t bytes, StoreClock::time_point
   while (done < bytes) {
     const ssize_t now = some(done, bytes - done);
     if (now > 0) {
-      done += static_cast<std::size_t>(now);
+      done += now;
       if (done < bytes && StoreClock::now() >= end) return false;  // a peer that sends byte by byte
       continue;
     }
@@ -92,7 +92,7 @@ bool receive_all(int socket, void* data, std::size_t bytes, StoreClock::time_poi
 }
 
 bool send_text(int socket, std::string_view text, StoreClock::time_point end) {
-  const auto size = static_cast<std::uint32_t>(text.size());
+  const std::uint32_t size = text.size();
   return send_all(socket, &size, sizeof size, end) && send_all(socket, text.data(), text.size(), end);
 }
 

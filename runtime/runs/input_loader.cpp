@@ -40,7 +40,7 @@ int open_without_name(const std::filesystem::path& folder) {
 
 void write_chunk(int descriptor, const std::byte* data, const std::filesystem::path& folder) {
   for (std::int64_t written = 0; written < kReadBytes;) {
-    const ssize_t more = write(descriptor, data + written, static_cast<std::size_t>(kReadBytes - written));
+    const ssize_t more = write(descriptor, data + written, kReadBytes - written);
     if (more < 0 && errno == EINTR) continue;
     if (more <= 0) fail(folder, "cannot write");
     written += more;
@@ -59,12 +59,12 @@ RankInput::RankInput(const std::filesystem::path& folder, std::int64_t largest)
     std::mt19937_64 random(1);
     for (std::int64_t i = 0; i < kReadBytes; i += 8) {
       const std::uint64_t bits = random();
-      std::memcpy(&buffer_[static_cast<std::size_t>(i)], &bits, 8);
+      std::memcpy(&buffer_[i], &bits, 8);
     }
     for (std::int64_t at = 0; at < size_; at += kReadBytes) {
       for (std::int64_t block = 0; block < kReadBytes; block += kBlock) {
         const std::int64_t number = at + block;
-        std::memcpy(&buffer_[static_cast<std::size_t>(block)], &number, 8);
+        std::memcpy(&buffer_[block], &number, 8);
       }
       write_chunk(descriptor_, buffer_.get(), folder);
     }
@@ -85,7 +85,7 @@ void RankInput::read(std::int64_t bytes) {
     if (at_ == size_) at_ = 0;
     const std::int64_t wanted = std::min({left, kReadBytes, size_ - at_});
     if (!direct_) posix_fadvise(descriptor_, at_, wanted, POSIX_FADV_DONTNEED);
-    const ssize_t got = pread(descriptor_, buffer_.get(), static_cast<std::size_t>(wanted), at_);
+    const ssize_t got = pread(descriptor_, buffer_.get(), wanted, at_);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EINVAL && direct_) {  // the file system accepts the flag and refuses such reads
       direct_ = fcntl(descriptor_, F_SETFL, 0) != 0;

@@ -131,7 +131,7 @@ void PointRuns::run_round(const std::vector<std::size_t>& points, int number) {
     write(false);
     if (speed != nullptr && run_.transport.is_rank_0()) samples_.back().probe_slowness = probes.back();
     if (number == 1 && resources_.between_runs)
-      resources_.between_runs(static_cast<double>(runs_.size()) / static_cast<double>(points.size()));
+      resources_.between_runs(static_cast<double>(runs_.size()) / points.size());
   }
   if (probes.empty()) return;
   const double slowness = mean_of_probes(probes, 1);
@@ -172,7 +172,7 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
   options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
   const RoleId role = role_of(experiment.plan, rank);
   if (partition.form == ModelPartition::Form::stages && role.exists()) {
-    const int stages = static_cast<int>(experiment.plan.roles.size());
+    const int stages = experiment.plan.roles.size();
     point.stage = pipeline_stage_networks(resources_.backend, experiment.model, partition,
                                           {role.value, stages, rank.value % partition.ways}, options);
     return pipeline_stage_device(point.stage, partition, role.value,

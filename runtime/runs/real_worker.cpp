@@ -20,8 +20,7 @@ void copy_sends_to_host(const CollectiveBinding& work, const std::vector<Round>&
     for (const Transfer& transfer : round) {
       if (transfer.way == Transfer::Way::send)
         work.staging_device->to_host(packed, work.on_device + transfer.slice.begin,
-                                     work.memory.data() + transfer.slice.begin,
-                                     static_cast<std::size_t>(transfer.slice.size()));
+                                     work.memory.data() + transfer.slice.begin, transfer.slice.size());
     }
   }
 }
@@ -31,8 +30,7 @@ void copy_receives_to_device(const CollectiveBinding& work, const std::vector<Ro
     for (const Transfer& transfer : round) {
       if (transfer.way == Transfer::Way::receive)
         work.staging_device->to_device(work.memory.data() + transfer.slice.begin,
-                                       work.on_device + transfer.slice.begin,
-                                       static_cast<std::size_t>(transfer.slice.size()));
+                                       work.on_device + transfer.slice.begin, transfer.slice.size());
     }
   }
 }
@@ -55,7 +53,7 @@ void execute_on_transport(Transport& transport, const CollectiveBinding& work,
 /// by phase.
 void run_on_backend(const CollectiveBackend& backend, CollectiveId id, const CollectiveBinding& work,
                     const std::vector<std::vector<Round>>& phases) {
-  const auto elements = static_cast<std::int64_t>(work.memory.size());
+  const std::int64_t elements = work.memory.size();
   if (work.staging_device == nullptr) return backend({id, work.on_device, elements, work.ready, &phases});
   for (std::size_t phase = 0; phase < phases.size(); ++phase) {
     if (work.before_phase) work.before_phase(phase);
@@ -112,7 +110,7 @@ Pending RealWorker::start_load(Bytes input) {
   };
   // A run ends only when its loads have ended, so `completions` outlives the loads. This worker may be
   // destroyed before them.
-  world_.input->start(static_cast<std::int64_t>(std::ceil(input.value)),
+  world_.input->start(std::ceil(input.value),
                       [operation, &completions = world_.completions](std::exception_ptr error) {
                         operation->error = std::move(error);
                         completions.post(operation);
@@ -123,9 +121,8 @@ Pending RealWorker::start_load(Bytes input) {
 Pending RealWorker::start_collective(CollectiveId id) {
   const Collective& collective = world_.plan.collectives.at(id.index());
   CollectiveBinding work = world_.device.bind_collective(collective);
-  const Slice owned = world_.collectives.owned_slice(id, static_cast<std::int64_t>(work.memory.size()));
-  work.memory =
-      work.memory.subspan(static_cast<std::size_t>(owned.begin), static_cast<std::size_t>(owned.size()));
+  const Slice owned = world_.collectives.owned_slice(id, work.memory.size());
+  work.memory = work.memory.subspan(owned.begin, owned.size());
   if (work.on_device != nullptr) work.on_device += owned.begin;
   const auto& phases = world_.collectives.phases(
       id, work.uncompressed_elements < 0 ? owned.size() : work.uncompressed_elements);
@@ -189,7 +186,7 @@ void RealWorker::end_step() {
   run_.step_ends.push_back(now().wall);
   run_.compute_seconds.push_back(world_.device.work_time().wall - computed_);
   computed_ = world_.device.work_time().wall;
-  world_.device.begin_step(static_cast<int>(run_.step_ends.size()));
+  world_.device.begin_step(run_.step_ends.size());
   world_.state.heartbeat.fetch_add(1, std::memory_order_relaxed);
   if (world_.on_step_end) world_.on_step_end(run_.step_ends.back() - run_.begin);
 }

@@ -81,9 +81,7 @@ class RealWorker : public Worker {
   RealWorker(RealWorld& world, RoleId role)
       : world_(world), role_(role), plan_role_(world.plan.roles[role.index()]) {}
 
-  const Workload& workload() const override {
-    return world_.plan.workloads.at(static_cast<std::size_t>(plan_role_.workload));
-  }
+  const Workload& workload() const override { return world_.plan.workloads.at(plan_role_.workload); }
   Pending start_compute(Work pass, LayerRange layers) override;
   Pending start_local(const LocalWork& work) override;
   Pending start_pause(Seconds duration) override;

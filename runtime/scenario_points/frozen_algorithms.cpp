@@ -21,7 +21,7 @@ std::size_t index_of(const Row& row, const char* column, const std::vector<std::
                      const std::string& where) {
   const std::string word = row.text(column);
   const auto found = std::find(names.begin(), names.end(), word);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  if (found != names.end()) return found - names.begin();
   throw InputError(
       fmt::format("{}: {}: expected one of {}, got \"{}\"", where, column, fmt::join(names, ", "), word));
 }

@@ -48,7 +48,7 @@ double mean_compute_seconds(const std::vector<std::vector<double>>& compute, int
     const std::size_t first = first_counted(rank.size());
     double of_rank = 0;
     for (std::size_t step = first; step < rank.size(); ++step) of_rank += rank[step];
-    sum += of_rank / static_cast<double>(rank.size() - first);
+    sum += of_rank / (rank.size() - first);
   }
   return sum / workers;
 }
@@ -67,7 +67,7 @@ double waiting_seconds(const std::vector<std::vector<double>>& compute, int work
     }
     slowest += most;
   }
-  return steps == 0 ? 0 : std::max(0.0, slowest - sum / workers) / static_cast<double>(steps - first);
+  return steps == 0 ? 0 : std::max(0.0, slowest - sum / workers) / (steps - first);
 }
 
 }  // namespace stepcast

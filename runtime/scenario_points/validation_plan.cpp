@@ -154,7 +154,7 @@ std::string unsupported_compressed_sum(const Plan& plan, const Collective& sum) 
 }  // namespace
 
 std::string unsupported_in_real_run(const Plan& plan, int ranks, bool any_partition) {
-  if (static_cast<int>(plan.endpoints.size()) > ranks) {
+  if (std::ssize(plan.endpoints) > ranks) {
     return fmt::format("it needs {} ranks, servers included; give --ranks {}", plan.endpoints.size(),
                        plan.endpoints.size());
   }
@@ -172,7 +172,7 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool any_partit
       if (!why.empty()) return why;
       continue;
     }
-    const double elements = static_cast<double>(one.buffer.elements.size());
+    const double elements = one.buffer.elements.size();
     const double sent = (one.by_group ? communicator_of(plan, one).groups() : 1) * one.buffer.size.value;
     if (elements > 0 && std::abs(sent - 4 * elements) > 0.01 * 4 * elements)
       return "gradients of other than 4 bytes per element (precision: mixed) are simulated only";

@@ -18,7 +18,7 @@ struct alignas(64) WakeFlags::Flag {
 };
 
 std::size_t WakeFlags::bytes_for(int ranks) {
-  return sizeof(Flag) * static_cast<std::size_t>(ranks);
+  return sizeof(Flag) * ranks;
 }
 
 WakeFlags::WakeFlags(void* memory, RankId rank) : flags_(static_cast<Flag*>(memory)), rank_(rank) {}
@@ -77,7 +77,7 @@ void add(float* __restrict target, const float* __restrict source, std::int64_t 
 double seconds_now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
 class SharedMemory : public Transport {
@@ -97,8 +97,7 @@ class SharedMemory : public Transport {
       const std::int64_t free = kCapacity - (written - lane.read.load(std::memory_order_acquire));
       const std::int64_t chunk = contiguous(written, std::min(free, count - sent));
       if (chunk == 0) break;
-      std::memcpy(lane.data + written % kCapacity, data + sent,
-                  static_cast<std::size_t>(chunk) * sizeof(float));
+      std::memcpy(lane.data + written % kCapacity, data + sent, chunk * sizeof(float));
       lane.written.store(written + chunk, std::memory_order_release);
       wake_flags_.wake_sleeping(peer);
       sent += chunk;
@@ -118,7 +117,7 @@ class SharedMemory : public Transport {
       if (on_receive == OnReceive::reduce) {
         add(target + got, source, chunk);
       } else {
-        std::memcpy(target + got, source, static_cast<std::size_t>(chunk) * sizeof(float));
+        std::memcpy(target + got, source, chunk * sizeof(float));
       }
       lane.read.store(taken + chunk, std::memory_order_release);
       wake_flags_.wake_sleeping(peer);
@@ -178,8 +177,7 @@ class SharedMemory : public Transport {
 }  // namespace
 
 std::size_t SharedMemoryTransport::bytes_for(int ranks) {
-  return WakeFlags::bytes_for(ranks) +
-         sizeof(Ring) * static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
+  return WakeFlags::bytes_for(ranks) + sizeof(Ring) * ranks * ranks;
 }
 
 std::unique_ptr<Transport> shared_memory_transport(void* memory, RankId rank, int ranks, double spin_seconds,

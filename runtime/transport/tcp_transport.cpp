@@ -54,9 +54,9 @@ struct Connection {
 class TcpTransport : public Transport {
  public:
   TcpTransport(RankId rank, std::vector<Connection> connections)
-      : Transport(rank, static_cast<int>(connections.size())),
+      : Transport(rank, connections.size()),
         connections_(std::move(connections)),
-        buffer_(static_cast<std::size_t>(kReadFloats) + 1),
+        buffer_(kReadFloats + 1),
         wake_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (wake_event_ < 0) fail("eventfd");
   }
@@ -70,35 +70,35 @@ class TcpTransport : public Transport {
   std::int64_t send_some(RankId peer, const float* data, std::int64_t count) override {
     Connection& link = connections_[peer.index()];
     const auto* bytes = reinterpret_cast<const char*>(data);
-    const std::size_t begun = link.unsent > 0 ? sizeof(float) - static_cast<std::size_t>(link.unsent) : 0;
-    const std::size_t all = static_cast<std::size_t>(count) * sizeof(float);
+    const std::size_t begun = link.unsent > 0 ? sizeof(float) - link.unsent : 0;
+    const std::size_t all = count * sizeof(float);
     const ssize_t sent = ::send(link.socket, bytes + begun, all - begun, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) return zero_or_throw(peer);
-    const std::size_t total = begun + static_cast<std::size_t>(sent);
+    const std::size_t total = begun + sent;
     const std::size_t rest = total % sizeof(float);
-    link.unsent = rest == 0 ? 0 : static_cast<int>(sizeof(float) - rest);
-    return static_cast<std::int64_t>(total / sizeof(float));
+    link.unsent = rest == 0 ? 0 : (sizeof(float) - rest);
+    return total / sizeof(float);
   }
 
   std::int64_t receive_some(RankId peer, float* target, std::int64_t count, OnReceive on_receive) override {
     Connection& link = connections_[peer.index()];
     auto* bytes = reinterpret_cast<char*>(buffer_.data());
-    const std::size_t wanted = static_cast<std::size_t>(std::min(count, kReadFloats)) * sizeof(float);
-    const auto partial = static_cast<std::size_t>(link.partial);
+    const std::size_t wanted = std::min(count, kReadFloats) * sizeof(float);
+    const std::size_t partial = link.partial;
     std::memcpy(bytes, link.received, partial);
     const ssize_t got = recv(link.socket, bytes + partial, wanted - partial, MSG_DONTWAIT);
     if (got < 0) return zero_or_throw(peer);
     if (got == 0)
       throw PeerDisconnected(
           fmt::format("rank {} closed its connection to rank {}", peer.value, rank().value));
-    const std::size_t total = partial + static_cast<std::size_t>(got);
+    const std::size_t total = partial + got;
     const std::size_t floats = total / sizeof(float);
-    link.partial = static_cast<int>(total % sizeof(float));
-    std::memcpy(link.received, bytes + floats * sizeof(float), static_cast<std::size_t>(link.partial));
+    link.partial = total % sizeof(float);
+    std::memcpy(link.received, bytes + floats * sizeof(float), link.partial);
     for (std::size_t i = 0; i < floats; ++i) {
       target[i] = on_receive == OnReceive::reduce ? target[i] + buffer_[i] : buffer_[i];
     }
-    return static_cast<std::int64_t>(floats);
+    return floats;
   }
 
   void wait(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) override {
@@ -162,7 +162,7 @@ struct PendingConnection {
   bool read_some() {
     char* to = reinterpret_cast<char*>(&handshake) + received;
     const ssize_t some = recv(socket, to, sizeof handshake - received, MSG_DONTWAIT);
-    if (some > 0) received += static_cast<std::size_t>(some);
+    if (some > 0) received += some;
     return some > 0 || (some < 0 && (errno == EAGAIN || errno == EINTR));
   }
 };
@@ -175,7 +175,7 @@ class Acceptor {
       : listener_(listener),
         rank_(rank),
         connections_(connections),
-        missing_(static_cast<int>(connections.size()) - rank - 1) {}
+        missing_(connections.size() - rank - 1) {}
   Acceptor(const Acceptor&) = delete;
   ~Acceptor() {
     for (const PendingConnection& one : pending_) close(one.socket);
@@ -213,7 +213,7 @@ class Acceptor {
   bool is_done(PendingConnection& one) {
     const bool there = one.read_some();
     if (one.received == sizeof one.handshake && is_missing(one.handshake)) {
-      connections_[static_cast<std::size_t>(one.handshake.rank)].socket = one.socket;
+      connections_[one.handshake.rank].socket = one.socket;
       --missing_;
       return true;
     }
@@ -228,12 +228,11 @@ class Acceptor {
 
   bool is_missing(const Handshake& handshake) const {
     return handshake.key == listener_.endpoint().key && handshake.rank > rank_ &&
-           handshake.rank < static_cast<std::int64_t>(connections_.size()) &&
-           connections_[static_cast<std::size_t>(handshake.rank)].socket < 0;
+           handshake.rank < std::ssize(connections_) && connections_[handshake.rank].socket < 0;
   }
 
   std::size_t first_missing() const {
-    std::size_t peer = static_cast<std::size_t>(rank_) + 1;
+    std::size_t peer = rank_ + 1;
     while (connections_[peer].socket >= 0) ++peer;
     return peer;
   }
@@ -274,8 +273,7 @@ std::unique_ptr<Transport> connect_sockets(const Listener& listener, RankId rank
                                            const std::vector<Endpoint>& endpoints, int window) {
   std::vector<Connection> connections(endpoints.size());
   for (int peer = 0; peer < rank.value; ++peer) {
-    connections[static_cast<std::size_t>(peer)].socket =
-        connected_to(endpoints[static_cast<std::size_t>(peer)], rank.value);
+    connections[peer].socket = connected_to(endpoints[peer], rank.value);
   }
   Acceptor(listener, rank.value, connections).run();
   for (const Connection& connection : connections) {

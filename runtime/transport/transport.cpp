@@ -44,10 +44,10 @@ std::vector<float> packed(const std::vector<double>& values) {
 
 std::vector<std::vector<double>> gather_on_rank_0(Transport& transport, const std::vector<double>& own) {
   if (!transport.is_rank_0()) {
-    const auto count = static_cast<float>(own.size());
+    const float count = own.size();
     const std::vector<float> floats = packed(own);
     send(transport, RankId{0}, &count, 1);
-    send(transport, RankId{0}, floats.data(), static_cast<std::int64_t>(floats.size()));
+    send(transport, RankId{0}, floats.data(), floats.size());
     return {};
   }
   std::vector<std::vector<double>> all{own};
@@ -55,7 +55,7 @@ std::vector<std::vector<double>> gather_on_rank_0(Transport& transport, const st
     float count = 0;
     receive(transport, RankId(peer), &count, 1);
     std::vector<float> floats(2 * static_cast<std::size_t>(count));
-    receive(transport, RankId(peer), floats.data(), static_cast<std::int64_t>(floats.size()));
+    receive(transport, RankId(peer), floats.data(), floats.size());
     all.emplace_back(static_cast<std::size_t>(count));
     if (count > 0) std::memcpy(all.back().data(), floats.data(), sizeof(float) * floats.size());
   }
@@ -65,7 +65,7 @@ std::vector<std::vector<double>> gather_on_rank_0(Transport& transport, const st
 /// The bytes of a text as doubles, with their number before them.
 std::vector<std::string> gather_texts_on_rank_0(Transport& transport, const std::string& own) {
   std::vector<double> packed_text(1 + (own.size() + sizeof(double) - 1) / sizeof(double), 0);
-  packed_text[0] = static_cast<double>(own.size());
+  packed_text[0] = own.size();
   std::memcpy(packed_text.data() + 1, own.data(), own.size());
   std::vector<std::string> texts;
   for (const std::vector<double>& rank : gather_on_rank_0(transport, packed_text)) {
@@ -76,7 +76,7 @@ std::vector<std::string> gather_texts_on_rank_0(Transport& transport, const std:
 }
 
 double broadcast_from_rank_0(Transport& transport, double value) {
-  auto shared = static_cast<float>(value);
+  float shared = value;
   for (int peer = 1; transport.is_rank_0() && peer < transport.ranks(); ++peer)
     send(transport, RankId(peer), &shared, 1);
   if (!transport.is_rank_0()) receive(transport, RankId{0}, &shared, 1);

@@ -104,7 +104,7 @@ void limit_network(const YamlNode& document, const char* key, int count, Platfor
   const YamlNode* rate = find_path(document, key);
   if (rate == nullptr || count == 0) return;
   BytesPerSecond& nic = platform.network.nic.bandwidth;
-  nic = std::min(nic, static_cast<double>(count) * YamlValue(*rate, key).bytes_per_second());
+  nic = std::min(nic, count * YamlValue(*rate, key).bytes_per_second());
 }
 
 /// Multiplies layer times by `factors.layer_times`, and the host's by `factors.host_work`.
@@ -124,7 +124,7 @@ void scale_times(const Factors& factors, YamlNode& document) {
 int read_workers(const YamlMap& map, const Platform& platform, const Overrides& overrides) {
   if (overrides.ranks) return workers_of_ranks(map, *overrides.ranks);
   const YamlValue value = map.at("workers", "an integer >= 1");
-  const int workers = static_cast<int>(value.integer(1, 10'000'000));
+  const int workers = value.integer(1, 10'000'000);
   if (workers > platform.devices()) {
     value.refuse(fmt::format(
         "expected at most {} workers, the devices of platform {}, got {}; set platform.nodes (at most {})",
@@ -230,7 +230,7 @@ void read_training(const YamlMap& map, Experiment& experiment) {
 int nodes_in_use(const Experiment& experiment) {
   std::set<int> nodes;
   for (const int endpoint : experiment.plan.endpoints) nodes.insert(experiment.platform.node_of(endpoint));
-  return static_cast<int>(nodes.size());
+  return nodes.size();
 }
 
 void check_keys(const YamlNode& document) {

@@ -147,13 +147,13 @@ std::string fitting_layout(const YamlNode& document, const std::vector<Assignmen
     }
     if (best.empty()) return "";
     made.push_back(best);
-    lists.erase(lists.begin() + static_cast<std::ptrdiff_t>(from));
+    lists.erase(lists.begin() + from);
     now = least;
   }
   if (now > 1) return "";
   for (std::size_t i = 0; i < made.size();) {  // what later changes have made needless
     std::vector<Changes> fewer = made;
-    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    fewer.erase(fewer.begin() + i);
     if (tried(fewer) <= 1)
       made = fewer;
     else

@@ -76,8 +76,7 @@ void note_network_rates(const YamlMap& strategy, Experiment& experiment) {
   for (const char* key : {"network_rate", "connection_rate"}) {
     const auto rate = strategy.maybe(key);
     const int count = key == std::string_view("network_rate") ? 1 : nodes - 1;
-    if (rate && (nodes == 1 || experiment.platform.network.nic.bandwidth <
-                                   static_cast<double>(count) * rate->bytes_per_second()))
+    if (rate && (nodes == 1 || experiment.platform.network.nic.bandwidth < count * rate->bytes_per_second()))
       note_ineffective(strategy, {key}, "with one server or slower NICs", experiment.plan.ineffective_keys);
   }
 }

@@ -41,7 +41,7 @@ int workers_of_ranks(const YamlMap& map, int ranks) {
   if (const auto workers = map.maybe("workers")) {
     const std::int64_t wanted = workers->integer(1);
     if (wanted > ranks) workers->refuse(fmt::format("{} workers are more than --ranks {}", wanted, ranks));
-    return static_cast<int>(wanted);
+    return wanted;
   }
   const int left = ranks - server_devices_of(map);
   if (left < 1)

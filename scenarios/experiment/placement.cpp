@@ -16,7 +16,7 @@ const Words<PlacementRule>& placement_words() {
 
 std::vector<int> place_workers(const Platform& platform, int workers, PlacementRule rule,
                                std::uint64_t seed) {
-  std::vector<int> devices(static_cast<std::size_t>(workers));
+  std::vector<int> devices(workers);
   if (rule == PlacementRule::random) {
     const auto order = permutation({seed, Purpose::placement, 0, 0, 0}, platform.devices());
     std::copy_n(order.begin(), workers, devices.begin());
@@ -38,7 +38,7 @@ std::vector<int> place_workers(const Platform& platform, int workers, PlacementR
   }
   for (int i = 0; i < workers; ++i) {
     const int node = i % platform.nodes, slot = i / platform.nodes;
-    devices[static_cast<std::size_t>(i)] = node * platform.devices_per_node + slot;
+    devices[i] = node * platform.devices_per_node + slot;
   }
   std::sort(devices.begin(), devices.end());
   return devices;

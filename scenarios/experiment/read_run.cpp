@@ -220,7 +220,7 @@ DataSetSize read_epoch(const YamlValue& value, const Model& model) {
   }
   const std::int64_t of_sample = tokens_of_sample(model);
   if (of_sample == 0) map.at("tokens").refuse("only valid for a language model; give samples");
-  return {*epoch.tokens / static_cast<double>(of_sample), epoch.epochs.value_or(1)};
+  return {*epoch.tokens / of_sample, epoch.epochs.value_or(1)};
 }
 
 namespace {

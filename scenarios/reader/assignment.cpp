@@ -68,7 +68,7 @@ bool remove_child(YamlNode& node, const Part& part) {
   const YamlNode* found = child(node, part);
   if (found == nullptr) return false;
   if (part.index) {
-    node.items.erase(node.items.begin() + static_cast<std::ptrdiff_t>(*part.index));
+    node.items.erase(node.items.begin() + (*part.index));
   } else {
     std::erase_if(node.entries, [&](const auto& entry) { return &entry.second == found; });
   }

@@ -44,8 +44,7 @@ const Fields<ProposerKeys>& proposer_fields() {
 int read_generation(const YamlMap& map, SearchMethod by) {
   const bool evolution = by == SearchMethod::evolution;
   if (!evolution && !map.has("generation")) return 0;
-  return static_cast<int>(
-      map.at("generation", "points of a generation").integer(evolution ? 1 : 0, 1'000'000));
+  return map.at("generation", "points of a generation").integer(evolution ? 1 : 0, 1'000'000);
 }
 
 void read_optimizer(const YamlValue& value, CampaignOptions& options) {

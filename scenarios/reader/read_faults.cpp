@@ -112,7 +112,7 @@ const Fields<SlowPeriods>& slow_fields() {
 
 /// Number of devices that hold a rank. A host with a server rank counts as a device.
 int device_count(const Plan& plan) {
-  return static_cast<int>(std::set<int>(plan.endpoints.begin(), plan.endpoints.end()).size());
+  return std::set<int>(plan.endpoints.begin(), plan.endpoints.end()).size();
 }
 
 /// An entry of `faults.links` as written.
@@ -147,7 +147,7 @@ std::vector<int> read_failed_links(const YamlMap& map, const YamlValue& item, co
   if (pattern.has_value() == node.has_value())
     item.refuse("expected either links, names of links, or node, whose NICs fail");
   if (pattern) return read_link_names(*pattern, topology);
-  const int first = static_cast<int>(node->integer(0, nodes - 1)) * topology.links_per_node();
+  const int first = node->integer(0, nodes - 1) * topology.links_per_node();
   std::vector<int> links;
   for (int link = first; link < first + topology.links_per_node(); ++link) {
     if (topology.link_kind(link) == "NIC") links.push_back(link);
@@ -264,13 +264,13 @@ int cut_off_nodes(const Plan& plan, const Platform& platform) {
   if (2 * apart.size() > all.size()) apart = apart_from(apart.back());
   std::set<int> nodes;
   for (const int endpoint : apart) nodes.insert(platform.node_of(endpoint));
-  return static_cast<int>(nodes.size());
+  return nodes.size();
 }
 
 int nodes_of(const Plan& plan, const Platform& platform) {
   std::set<int> nodes;
   for (const int endpoint : plan.endpoints) nodes.insert(platform.node_of(endpoint));
-  return std::max(1, static_cast<int>(nodes.size()));
+  return std::max<int>(1, nodes.size());
 }
 
 FaultOptions read_faults(const YamlValue& value, const Plan& plan, const Platform& platform,

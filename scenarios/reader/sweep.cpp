@@ -187,7 +187,7 @@ void exclude_points(const YamlValue& list, std::size_t first, std::vector<Point>
     if (!any) list.list()[number].refuse("no point of this sweep has " + printable(point_name(values)));
     ++number;
   }
-  std::vector<Point> kept(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(first));
+  std::vector<Point> kept(points.begin(), points.begin() + first);
   for (std::size_t i = first; i < points.size(); ++i) {
     if (!excluded[i]) kept.push_back(std::move(points[i]));
   }

@@ -89,10 +89,10 @@ void CollectiveQueue::add_spans(const Collective& collective, int stream, double
 }
 
 void CollectiveQueue::finish(std::size_t index, double started) {
-  const int stream = static_cast<int>(index % stream_busy_.size());
+  const int stream = index % stream_busy_.size();
   busy_seconds_ += network_.engine().now() - started;
   add_spans(collectives_[index - first_], stream, started);
-  stream_busy_[static_cast<std::size_t>(stream)] = false;
+  stream_busy_[stream] = false;
   --running_;
   const auto waiting = std::move(collectives_[index - first_].waiting);
   collectives_[index - first_].finished = true;

@@ -44,7 +44,7 @@ std::vector<NodeOfGroup> nodes_of_group(const Platform& platform, const Plan& pl
                                         const Communicator& communicator, int index) {
   std::vector<int> endpoints;
   for (int i = 0; i < communicator.size; ++i) {
-    const RankId rank = communicator.ranks[static_cast<std::size_t>(index * communicator.size + i)];
+    const RankId rank = communicator.ranks[index * communicator.size + i];
     endpoints.push_back(plan.endpoints[rank]);
     if (endpoints.back() >= platform.devices()) return {};
   }
@@ -64,11 +64,11 @@ std::vector<NcclRanks> nccl_ranks(const Platform& platform, const Plan& plan,
                                   const Communicator& communicator) {
   if (platform.software.nccl == 0) return {};
   std::vector<std::vector<NodeOfGroup>> groups;
-  std::vector<int> groups_in(static_cast<std::size_t>(platform.nodes), 0);  // by node
+  std::vector<int> groups_in(platform.nodes, 0);  // by node
   for (int group = 0; group < communicator.groups(); ++group) {
     groups.push_back(nodes_of_group(platform, plan, communicator, group));
     if (groups.back().empty()) return {};
-    for (const NodeOfGroup& one : groups.back()) ++groups_in[static_cast<std::size_t>(one.node)];
+    for (const NodeOfGroup& one : groups.back()) ++groups_in[one.node];
   }
   std::vector<NcclRanks> kinds;
   for (const auto& nodes : groups) {
@@ -76,8 +76,7 @@ std::vector<NcclRanks> nccl_ranks(const Platform& platform, const Plan& plan,
       if (one.devices.size() != nodes.front().devices.size() ||
           std::ranges::adjacent_find(one.devices) != one.devices.end())
         return {};
-      NcclRanks kind{static_cast<int>(nodes.size()), one.devices,
-                     groups_in[static_cast<std::size_t>(one.node)]};
+      NcclRanks kind{static_cast<int>(nodes.size()), one.devices, groups_in[one.node]};
       if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(std::move(kind));
     }
   }

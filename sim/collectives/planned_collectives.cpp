@@ -112,7 +112,7 @@ PatternId PlannedCollectives::pattern(CollectiveId collective, int group) const 
   const auto& patterns = collectives_[collective.index()];
   expects(patterns.empty() || static_cast<std::size_t>(group) < patterns.size(),
           "a group of its communicator");
-  return patterns.empty() ? PatternId() : patterns[static_cast<std::size_t>(group)];
+  return patterns.empty() ? PatternId() : patterns[group];
 }
 
 PatternId PlannedCollectives::load_pattern(RoleId role, int member) const {

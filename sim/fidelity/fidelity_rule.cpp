@@ -35,7 +35,7 @@ bool runs_concurrently(const CollectiveLoad& traffic) {
 int segments_of_phases(const CollectiveLoad& traffic) {
   std::size_t phases = 1;
   for (const CollectiveLoad::One& one : traffic.collectives) phases += one.schedule->phases.size();
-  return std::max(kLeastSegments, static_cast<int>(kMostFlows / phases));
+  return std::max<int>(kLeastSegments, kMostFlows / phases);
 }
 
 /// Compute time of the slowest role [s], a lower bound of the duration of a step.
@@ -44,7 +44,7 @@ double least_compute(const Simulation& simulation) {
   for (const Role& role : simulation.plan->roles) {
     if (!role.training || role.workload < 0) continue;
     double seconds = 0;
-    const auto& workload = simulation.plan->workloads[static_cast<std::size_t>(role.workload)];
+    const auto& workload = simulation.plan->workloads[role.workload];
     for (const LayerSeconds& layer : workload.median)
       seconds += layer.forward + layer.backward + layer.update;
     most = std::max(most, seconds * simulation.compute_factor);

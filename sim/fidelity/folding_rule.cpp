@@ -31,8 +31,7 @@ class ColourRefinement {
       : traffic_(traffic), plan_(*traffic.simulation.plan) {
     points_.assign(plan_.endpoints.size() + 1, 0);
     for (const Role& role : plan_.roles) {
-      for (int i = 0; i < role.members; ++i)
-        points_[role.rank(i).index()] = static_cast<Colour>(role.first_rank.value + 1);
+      for (int i = 0; i < role.members; ++i) points_[role.rank(i).index()] = role.first_rank.value + 1;
     }
     for (const CollectiveLoad::One& one : traffic.collectives) add(one);
   }
@@ -69,12 +68,11 @@ class ColourRefinement {
     const Communicator& communicator = plan_.communicators[one.communicator.index()];
     const auto [first_group, is_new] = first_group_.try_emplace(one.communicator, groups_.size());
     if (is_new) {
-      groups_.resize(groups_.size() + static_cast<std::size_t>(communicator.groups()),
-                     static_cast<Colour>(one.communicator.value));
+      groups_.resize(groups_.size() + communicator.groups(), one.communicator.value);
     }
     std::vector<std::size_t> points;
     for (std::size_t i = 0; i < communicator.ranks.size(); ++i) {
-      const std::size_t group = first_group->second + i / static_cast<std::size_t>(communicator.size);
+      const std::size_t group = first_group->second + i / communicator.size;
       points.push_back(points_.size());
       memberships_.push_back({points_.size(), group});
       points_.push_back(1);
@@ -92,14 +90,13 @@ class ColourRefinement {
       if (!known.insert(phase.edges.get()).second) continue;
       ++kinds_;
       for (const Edge& edge : *phase.edges) {
-        const auto source = static_cast<std::size_t>(edge.source);
-        const auto target = static_cast<std::size_t>(edge.target);
+        const std::size_t source = edge.source;
+        const std::size_t target = edge.target;
         const std::size_t first = hops_.size();
         placement.topology->route(placement.endpoints[source], placement.endpoints[target], hops_);
-        const std::vector<int> route(hops_.begin() + static_cast<std::ptrdiff_t>(first), hops_.end());
+        const std::vector<int> route(hops_.begin() + first, hops_.end());
         Colour kind = mixed_hash(kinds_, static_cast<Colour>(kind_of(edge, placement)));
-        kind =
-            mixed_hash(mixed_hash(kind, static_cast<Colour>(edge.chunks)), static_cast<Colour>(edge.delay));
+        kind = mixed_hash(mixed_hash(kind, edge.chunks), edge.delay);
         kind = mixed_hash(kind, of_seconds(placement.topology->latency_of(route).value));
         transfers_.push_back({kind, points[source], points[target], first, hops_.size()});
       }
@@ -109,12 +106,12 @@ class ColourRefinement {
   /// Numbers the used links from 0; the initial colour of a link is its bandwidth.
   void number_links() {
     const LinkBandwidths& bandwidths = traffic_.simulation.bandwidths;
-    ZeroedArray<int> numbers(static_cast<std::size_t>(bandwidths.size()));  // plus one; 0 if not numbered yet
+    ZeroedArray<int> numbers(bandwidths.size());  // plus one; 0 if not numbered yet
     for (int& hop : hops_) {
-      int& number = numbers[static_cast<std::size_t>(hop)];
+      int& number = numbers[hop];
       if (number == 0) {
         links_.push_back(std::bit_cast<Colour>(bandwidths[hop].value));
-        number = static_cast<int>(links_.size());
+        number = links_.size();
       }
       hop = number - 1;
     }
@@ -126,11 +123,10 @@ class ColourRefinement {
     for (const Transfer& one : transfers_) {
       Colour colour = mixed_hash(mixed_hash(one.kind, points_[one.source]), points_[one.target]);
       for (std::size_t i = one.first_link; i < one.last_link; ++i)
-        colour = mixed_hash(colour, links_[static_cast<std::size_t>(hops_[i])]);
+        colour = mixed_hash(colour, links_[hops_[i]]);
       at_point[one.source] += mixed_hash(colour, 1);
       at_point[one.target] += mixed_hash(colour, 2);
-      for (std::size_t i = one.first_link; i < one.last_link; ++i)
-        at_link[static_cast<std::size_t>(hops_[i])] += mixed_hash(colour, 3);
+      for (std::size_t i = one.first_link; i < one.last_link; ++i) at_link[hops_[i]] += mixed_hash(colour, 3);
     }
     for (const auto& [point, group] : memberships_) in_group[group] += mixed_hash(points_[point], 4);
     for (const auto& [point, group] : memberships_) at_point[point] += mixed_hash(groups_[group], 5);
@@ -155,7 +151,7 @@ class ColourRefinement {
     for (const auto* colours : {&points_, &links_, &groups_}) {
       std::vector<Colour> sorted = *colours;
       std::ranges::sort(sorted);
-      count += static_cast<std::size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
+      count += std::unique(sorted.begin(), sorted.end()) - sorted.begin();
     }
     return count;
   }

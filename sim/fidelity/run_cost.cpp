@@ -18,9 +18,7 @@ class CountingWorker : public Worker {
   std::vector<double> collectives;
   double messages = 0, steps = 0;
 
-  const Workload& workload() const override {
-    return plan_.workloads.at(static_cast<std::size_t>(role_.workload));
-  }
+  const Workload& workload() const override { return plan_.workloads.at(role_.workload); }
   Pending start_compute(Work /*pass*/, LayerRange /*layers*/) override { return done(); }
   Pending start_local(const LocalWork& /*work*/) override { return done(); }
   Pending start_collective(CollectiveId collective) override {
@@ -113,7 +111,7 @@ double flows_of_call(const CollectiveLoad& traffic, const CollectiveLoad::One& o
   if (chosen.fidelity == Fidelity::message) return message_count(*one.schedule) * groups;
   double flows = 0;
   for (const Phase& phase : one.schedule->phases) {
-    const double edges = static_cast<double>(phase.edges->size()) * groups;
+    const double edges = phase.edges->size() * groups;
     flows += std::min(chosen.segments, phase.rounds) * (chosen.fidelity == Fidelity::fluid ? edges : 1);
   }
   return flows;
@@ -157,7 +155,7 @@ bool worth_trying(const CollectiveLoad& traffic, ComputeBudget budget) {
 namespace {
 
 double simgrid_seconds(const Plan& plan, Fidelity fidelity, double flows) {
-  const auto ranks = static_cast<double>(plan.endpoints.size());
+  const double ranks = plan.endpoints.size();
   const double others = plan.asynchronous ? kSecondsPerMessageInFlight * messages_in_flight(plan)
                                           : kSecondsPerMessageAndRank * ranks;
   return flows * (kSecondsPerMessage + (fidelity == Fidelity::coupled ? 0 : others));

@@ -25,7 +25,7 @@ double AdaptiveRoutes::load_of(const std::vector<int>& route) const {
   for (const int link : route) {
     if (!topology_.in_fabric(link)) continue;
     ++cables;
-    most = std::max(most, static_cast<double>(flows_.flows_on(link)) / bandwidths_[link].value);
+    most = std::max(most, flows_.flows_on(link) / bandwidths_[link].value);
   }
   return cables * most;
 }

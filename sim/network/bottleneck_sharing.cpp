@@ -15,15 +15,15 @@ constexpr std::size_t kMaxSlotsPerFlow = 3;  // larger ratios of slots (flows an
 
 BottleneckSharing::BottleneckSharing(Engine& engine, int links,
                                      std::function<BytesPerSecond(int link)> bandwidth)
-    : engine_(engine), bandwidth_(std::move(bandwidth)), queue_numbers_(static_cast<std::size_t>(links)) {}
+    : engine_(engine), bandwidth_(std::move(bandwidth)), queue_numbers_(links) {}
 
 int BottleneckSharing::queue_of(int link) {
-  int& number = queue_numbers_[static_cast<std::size_t>(link)];
+  int& number = queue_numbers_[link];
   if (number == 0) {
     queues_.emplace_back();
     shares_.push_back(0);
     queues_.back().bandwidth = bandwidth_(link).value;
-    number = static_cast<int>(queues_.size());
+    number = queues_.size();
   }
   return number - 1;
 }
@@ -38,7 +38,7 @@ void BottleneckSharing::update_served(int number) {
 std::uint32_t BottleneckSharing::free_flow() {
   if (free_.empty()) {
     pool_.emplace_back();
-    return static_cast<std::uint32_t>(pool_.size() - 1);
+    return pool_.size() - 1;
   }
   const std::uint32_t flow = free_.back();
   free_.pop_back();
@@ -72,8 +72,8 @@ void BottleneckSharing::join(std::uint32_t number) {
   for (Hop& hop : flow.hops) {
     Queue& joined = queue(hop.queue);
     update_served(hop.queue);
-    hop.slot = static_cast<std::uint32_t>(joined.flows.size());
-    joined.flows.push_back(link_flow_of(number, static_cast<std::size_t>(&hop - flow.hops.begin())));
+    hop.slot = joined.flows.size();
+    joined.flows.push_back(link_flow_of(number, &hop - flow.hops.begin()));
     ++joined.count;
     update_share(hop.queue);
   }
@@ -205,7 +205,7 @@ int BottleneckSharing::bottleneck_of(const Flow& flow) const {
   int found = flow.hops.begin()->queue;
   double least = 1e300;
   for (const Hop& hop : flow.hops) {
-    const double offered = shares_[static_cast<std::size_t>(hop.queue)];
+    const double offered = shares_[hop.queue];
     if (offered >= least) continue;
     least = offered;
     found = hop.queue;
@@ -218,15 +218,15 @@ int BottleneckSharing::bottleneck_of(const Flow& flow) const {
 int BottleneckSharing::bottleneck_of(const LinkFlow& link_flow, int at) const {
   if (link_flow.place == LinkFlow::alone) return at;
   if (link_flow.place == LinkFlow::many) return bottleneck_of(pool_[link_flow.flow]);
-  const double here = shares_[static_cast<std::size_t>(at)];
-  const double there = shares_[static_cast<std::size_t>(link_flow.other)];
+  const double here = shares_[at];
+  const double there = shares_[link_flow.other];
   const bool there_first = link_flow.place == LinkFlow::second;
   return there < here || (there_first && there == here) ? link_flow.other : at;
 }
 
 BottleneckSharing::LinkFlow BottleneckSharing::link_flow_of(std::uint32_t number, std::size_t hop) const {
   const Hop* hops = pool_[number].hops.begin();
-  const auto count = static_cast<std::size_t>(pool_[number].hops.end() - hops);
+  const std::size_t count = pool_[number].hops.end() - hops;
   if (count == 1) return {number, 0, 0, LinkFlow::alone};
   if (count > 2) return {number, 0, 0, LinkFlow::many};
   return {number, 0, hops[1 - hop].queue, hop == 0 ? LinkFlow::first : LinkFlow::second};
@@ -236,7 +236,7 @@ void BottleneckSharing::move_slot(int at, std::size_t from, std::size_t to) {
   auto& flows = queue(at).flows;
   flows[to] = flows[from];
   for (Hop& hop : pool_[flows[to].flow].hops) {
-    if (hop.queue == at && hop.slot == from) hop.slot = static_cast<std::uint32_t>(to);
+    if (hop.queue == at && hop.slot == from) hop.slot = to;
   }
 }
 

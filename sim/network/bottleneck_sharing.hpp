@@ -47,7 +47,7 @@ class BottleneckSharing {
   class Hops {
    public:
     void assign(std::size_t count) {
-      count_ = static_cast<std::uint32_t>(count);
+      count_ = count;
       if (count > std::max<std::size_t>(kInline, capacity_)) {
         allocated_ = std::make_unique<Hop[]>(count);
         capacity_ = count_;
@@ -116,11 +116,11 @@ class BottleneckSharing {
     static constexpr std::size_t kQuarter = 4;
   };
 
-  Queue& queue(int number) { return queues_[static_cast<std::size_t>(number)]; }
-  double& share(int number) { return shares_[static_cast<std::size_t>(number)]; }
+  Queue& queue(int number) { return queues_[number]; }
+  double& share(int number) { return shares_[number]; }
   void update_share(int number) {
     const Queue& changed = queue(number);
-    share(number) = changed.bandwidth / static_cast<double>(changed.count);
+    share(number) = changed.bandwidth / changed.count;
   }
   int queue_of(int link);
   void start_batch(std::uint32_t first);

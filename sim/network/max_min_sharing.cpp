@@ -16,16 +16,16 @@ constexpr double kRoundedSum = 1e-9;
 }  // namespace
 
 MaxMinSharing::MaxMinSharing(Engine& engine, int links, std::function<BytesPerSecond(int link)> bandwidth)
-    : engine_(engine), bandwidth_(std::move(bandwidth)), link_indices_(static_cast<std::size_t>(links)) {}
+    : engine_(engine), bandwidth_(std::move(bandwidth)), link_indices_(links) {}
 
 MaxMinSharing::Index MaxMinSharing::link_of(int link) {
   expects(link >= 0, "a link of the platform");
-  Index& number = link_indices_[static_cast<std::size_t>(link)];
+  Index& number = link_indices_[link];
   if (number == 0) {
     links_.emplace_back();
     link_states_.push_back(0);
     links_.back().bandwidth = bandwidth_(link).value;
-    number = static_cast<Index>(links_.size());
+    number = links_.size();
   }
   return number - 1;
 }
@@ -34,7 +34,7 @@ MaxMinSharing::Index MaxMinSharing::link_of(int link) {
 void MaxMinSharing::widen(std::size_t hops) {
   std::vector<Hop> wider(pool_.size() * hops);
   for (Index flow = 0; flow < pool_.size(); ++flow)
-    std::ranges::copy(hops_of(flow), wider.begin() + static_cast<std::ptrdiff_t>(flow * hops));
+    std::ranges::copy(hops_of(flow), wider.begin() + (flow * hops));
   hops_ = std::move(wider);
   hops_per_flow_ = hops;
 }
@@ -48,7 +48,7 @@ MaxMinSharing::Index MaxMinSharing::free_flow(std::size_t hops) {
     flow_states_.push_back(0);
     calls_.emplace_back();
     hops_.resize(pool_.size() * hops_per_flow_);
-    return static_cast<Index>(pool_.size() - 1);
+    return pool_.size() - 1;
   }
   const Index flow = free_.back();
   free_.pop_back();
@@ -98,7 +98,7 @@ void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, const Flo
   flow.max_rate = max_rate;
   flow.queued = kNever;
   calls_[number] = end;
-  flow.hops = static_cast<Index>(links.size());
+  flow.hops = links.size();
   Hop* hop = hops_.data() + number * hops_per_flow_;
   for (const int id : links) {
     const Index link = link_of(id);
@@ -211,7 +211,7 @@ void MaxMinSharing::reach_link(Index number) {
   link_states_[number] |= kReached;
   Link& link = links_[number];
   link.unassigned = link.bandwidth;
-  link.unfixed = static_cast<Index>(link.flows.size());
+  link.unfixed = link.flows.size();
   reached_links_.push_back(number);
 }
 
@@ -234,7 +234,7 @@ void MaxMinSharing::share_out() {
   }
   started_flows_.clear();
   changed_links_.clear();
-  work_ += static_cast<std::int64_t>(reached_flows_.size());
+  work_ += reached_flows_.size();
   if (work_ > max_work_) throw TooMuchWork{};
   fill();
   for (const Index flow : reached_flows_) flow_states_[flow] = 0;
@@ -252,7 +252,7 @@ void MaxMinSharing::fill() {
     std::ranges::stable_sort(reached_flows_, {}, narrowest);
   for (const Index number : reached_links_) {
     const Link& link = links_[number];
-    if (link.unfixed > 0) shares_.push({link.unassigned / static_cast<double>(link.unfixed), number});
+    if (link.unfixed > 0) shares_.push({link.unassigned / link.unfixed, number});
   }
   for (const Index flow : reached_flows_) {
     while (!is(kFixed, flow_states_[flow])) {
@@ -276,7 +276,7 @@ const MaxMinSharing::Share* MaxMinSharing::most_contended_link() {
   while (!shares_.empty()) {
     const Share top = shares_.top();
     const Link& link = links_[top.link];
-    const double rate = link.unfixed > 0 ? link.unassigned / static_cast<double>(link.unfixed) : 0;
+    const double rate = link.unfixed > 0 ? link.unassigned / link.unfixed : 0;
     if (link.unfixed > 0 && rate <= top.rate * (1 + kRateRounding)) return &shares_.top();
     shares_.pop();
     if (link.unfixed > 0) shares_.push({rate, top.link});

@@ -24,7 +24,7 @@ class EndQueue {
 
   static constexpr int kFlowBits = 24;  ///< low bits of an order: the flow
   static constexpr Index kMaxFlow = (Index{1} << kFlowBits) - 1;
-  static Index flow_of(std::uint64_t order) { return static_cast<Index>(order & kMaxFlow); }
+  static Index flow_of(std::uint64_t order) { return order & kMaxFlow; }
 
   bool empty() const { return queue_.empty(); }
   double date() const { return queue_.top().date; }  ///< of the first end [s]
@@ -68,7 +68,7 @@ class EndQueue {
   void open(double date) {
     if (free_.empty()) {
       if (groups_.size() > kMaxFlow) throw std::length_error("more dates at once than EndQueue holds");
-      free_.push_back(static_cast<Index>(groups_.size()));
+      free_.push_back(groups_.size());
       groups_.emplace_back();
     }
     last_ = free_.back();
@@ -113,7 +113,7 @@ class MaxMinSharing {
 
   std::int64_t flows() const { return flows_; }  ///< Number of flows started so far.
   std::size_t flows_on(int link) const {         ///< Number of flows that use a link now.
-    const Index number = link_indices_[static_cast<std::size_t>(link)];
+    const Index number = link_indices_[link];
     return number == 0 ? 0 : links_[number - 1].flows.size();
   }
   /// Number of flow starts and rate computations so far; each takes about 0.2 us of processor time.

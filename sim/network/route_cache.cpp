@@ -13,14 +13,13 @@ SinglePortNodes::SinglePortNodes(const Platform& platform, const LinkBandwidths&
     : platform_(platform),
       bandwidths_(bandwidths),
       links_per_node_(Topology(platform).links_per_node()),
-      single_port_(static_cast<std::size_t>(platform.nodes), false) {
+      single_port_(platform.nodes, false) {
   const std::set<int> used(endpoints.begin(), endpoints.end());
   std::vector<int> counts(single_port_.size(), 0);
   for (const int endpoint : used) {
     // A host uses every NIC of its node, a device only its own NIC.
     const bool one_way = endpoint < platform.devices() || platform.network.ports_per_node() == 1;
-    if (endpoint != platform.storage_endpoint())
-      counts[static_cast<std::size_t>(platform.node_of(endpoint))] += one_way ? 1 : 2;
+    if (endpoint != platform.storage_endpoint()) counts[platform.node_of(endpoint)] += one_way ? 1 : 2;
   }
   // A half-duplex link also carries what the other route carries, and around dead links lead several routes.
   for (std::size_t node = 0; node < counts.size(); ++node)
@@ -37,17 +36,17 @@ void SinglePortNodes::remove_nonbinding_links(int from, int to, std::vector<int>
     };
   };
   const auto arrival = std::find_if(route.begin(), route.end(), inside(in));
-  keep_narrowest(in, static_cast<std::size_t>(arrival - route.begin()), route.size(), route);
+  keep_narrowest(in, arrival - route.begin(), route.size(), route);
   const auto departure = std::find_if_not(route.begin(), route.end(), inside(out));
-  keep_narrowest(out, 0, static_cast<std::size_t>(departure - route.begin()), route);
+  keep_narrowest(out, 0, departure - route.begin(), route);
 }
 
 /// Keeps only the narrowest of the links at [first, last), the first one if several are equally narrow.
 void SinglePortNodes::keep_narrowest(int node, std::size_t first, std::size_t last,
                                      std::vector<int>& route) const {
-  if (node < 0 || !single_port_[static_cast<std::size_t>(node)] || last - first < 2) return;
-  const auto begin = route.begin() + static_cast<std::ptrdiff_t>(first);
-  const auto end = route.begin() + static_cast<std::ptrdiff_t>(last);
+  if (node < 0 || !single_port_[node] || last - first < 2) return;
+  const auto begin = route.begin() + first;
+  const auto end = route.begin() + last;
   const int narrowest = *std::min_element(
       begin, end, [this](int a, int b) { return bandwidths_[a].value < bandwidths_[b].value; });
   *begin = narrowest;
@@ -91,7 +90,7 @@ RouteCache::Table& RouteCache::table_of(int from, int to) {
 /// the size is a power of two.
 RouteCache::Entry& RouteCache::Table::entry_of(std::int32_t partner) {
   const std::size_t mask = entries.size() - 1;
-  std::size_t at = static_cast<std::size_t>(partner);
+  std::size_t at = partner;
   for (std::size_t step = 1;; at += step++) {
     Entry& tried = entries[at & mask];
     if (tried.partner == partner || tried.partner == Entry::kNone) return tried;
@@ -117,7 +116,7 @@ RouteCache::Entry RouteCache::computed_route(int from, int to) {
   if (route_.size() <= Entry::kInline) {
     std::ranges::copy(route_, entry.inline_links);
   } else {
-    entry.inline_links[0] = static_cast<std::int32_t>(links_.size());
+    entry.inline_links[0] = links_.size();
     links_.insert(links_.end(), route_.begin(), route_.end());
   }
   return entry;

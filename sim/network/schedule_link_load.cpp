@@ -17,10 +17,10 @@ namespace {
 /// Sums of weights by link, in an array over all links: for a million routes a map would be too slow.
 class LinkSums {
  public:
-  explicit LinkSums(int links) : sums_(static_cast<std::size_t>(links)) {}
+  explicit LinkSums(int links) : sums_(links) {}
 
   void add(int link, double weight) {
-    double& sum = sums_[static_cast<std::size_t>(link)];
+    double& sum = sums_[link];
     if (sum == 0) touched_.push_back(link);
     sum += weight;
   }
@@ -30,7 +30,7 @@ class LinkSums {
     std::vector<LinkWeight> weights;
     weights.reserve(touched_.size());
     for (const int link : touched_) {
-      double& sum = sums_[static_cast<std::size_t>(link)];
+      double& sum = sums_[link];
       weights.push_back({link, sum / divisor});
       sum = 0;
     }
@@ -50,7 +50,7 @@ class LinkSums {
     }
     touched_.clear();
     for (int link = least; link <= most; ++link) {
-      if (sums_[static_cast<std::size_t>(link)] != 0) touched_.push_back(link);
+      if (sums_[link] != 0) touched_.push_back(link);
     }
   }
 
@@ -83,8 +83,7 @@ PhaseLoad phase_load(const Schedule& schedule, const Phase& phase, const Placeme
     const EdgeKind kind = kind_of(edge, placement);
     EdgesLoad& edges = load.of(kind);
     route.clear();
-    placement.topology->route(placement.endpoints[static_cast<std::size_t>(edge.source)],
-                              placement.endpoints[static_cast<std::size_t>(edge.target)], route);
+    placement.topology->route(placement.endpoints[edge.source], placement.endpoints[edge.target], route);
     double latency = 0, alone = 0;
     for (const int id : route) {
       sums[static_cast<std::size_t>(kind)].add(id, edge.chunks);
@@ -183,7 +182,7 @@ std::size_t links_in(const Patterns& patterns) {
   for (const auto* pattern : patterns) {
     for (const LinkWeight& use : *pattern) links = std::max(links, use.link + 1);
   }
-  return static_cast<std::size_t>(links);
+  return links;
 }
 
 /// A hash of all loads of each link; 0 for a link that no pattern uses.
@@ -191,7 +190,7 @@ ZeroedArray<std::uint64_t> signatures(const Patterns& patterns, const BandwidthO
   ZeroedArray<std::uint64_t> hashes(links_in(patterns));
   for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
     for (const LinkWeight& use : *patterns[pattern]) {
-      std::uint64_t& hash = hashes[static_cast<std::size_t>(use.link)];
+      std::uint64_t& hash = hashes[use.link];
       const double load = use.weight / bandwidth(use.link).value;
       hash = mixed_hash(mixed_hash(hash, pattern + 1), std::bit_cast<std::uint64_t>(load));
     }
@@ -202,7 +201,7 @@ ZeroedArray<std::uint64_t> signatures(const Patterns& patterns, const BandwidthO
 /// One class for all links of equal hash, ordered by the first link of each class.
 std::vector<Class> classes_of(const Patterns& patterns, const BandwidthOf& bandwidth) {
   auto hashes = signatures(patterns, bandwidth);
-  const auto hash_of = [&](const LinkWeight& use) { return hashes[static_cast<std::size_t>(use.link)]; };
+  const auto hash_of = [&](const LinkWeight& use) { return hashes[use.link]; };
   std::unordered_map<std::uint64_t, int> first;
   for (const auto* pattern : patterns) {
     for (const LinkWeight& use : *pattern) {
@@ -272,10 +271,10 @@ LinkClasses merge_links(const Patterns& patterns, const BandwidthOf& bandwidth) 
     std::vector<double> ratios;
     for (const double load : one.loads) ratios.push_back(load / least);
     const double times = multiplier(ratios);
-    const int id = static_cast<int>(merged.bandwidths.size());
+    const int id = merged.bandwidths.size();
     merged.bandwidths.push_back({times / least});
     for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
-      const auto weight = static_cast<std::size_t>(std::llround(times * ratios[pattern]));
+      const std::size_t weight = std::llround(times * ratios[pattern]);
       merged.patterns[pattern].insert(merged.patterns[pattern].end(), weight, id);
     }
   }

@@ -45,9 +45,7 @@ enum class EdgeKind { inside, between };
 constexpr std::array<EdgeKind, 2> kEdgeKinds{EdgeKind::inside, EdgeKind::between};
 
 inline EdgeKind kind_of(const Edge& edge, const Placement& placement) {
-  const auto node = [&](int rank) {
-    return placement.platform->node_of(placement.endpoints[static_cast<std::size_t>(rank)]);
-  };
+  const auto node = [&](int rank) { return placement.platform->node_of(placement.endpoints[rank]); };
   return node(edge.source) == node(edge.target) ? EdgeKind::inside : EdgeKind::between;
 }
 

@@ -15,15 +15,15 @@ void set_edges_of_ranks(MessagePattern::Edges& edges, const std::vector<Edge>& l
   auto& first = edges.first_of_rank;
   first.assign(static_cast<std::size_t>(ranks) + 1, 0);
   for (const Edge& edge : list) {
-    ++first[static_cast<std::size_t>(edge.source) + 1];
-    ++first[static_cast<std::size_t>(edge.target) + 1];
+    ++first[edge.source + 1];
+    ++first[edge.target + 1];
   }
   for (std::size_t rank = 1; rank < first.size(); ++rank) first[rank] += first[rank - 1];
   edges.of_rank.resize(2 * list.size());
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (std::uint32_t e = 0; e < list.size(); ++e) {
-    edges.of_rank[next[static_cast<std::size_t>(list[e].source)]++] = e;
-    edges.of_rank[next[static_cast<std::size_t>(list[e].target)]++] = e;
+    edges.of_rank[next[list[e].source]++] = e;
+    edges.of_rank[next[list[e].target]++] = e;
   }
 }
 
@@ -36,16 +36,15 @@ MessagePattern::MessagePattern(const Schedule& of, const Placement& placed)
   std::uint32_t count = 0;
   for (const Phase& phase : schedule.phases) {
     first_edge.push_back(count);
-    count += static_cast<std::uint32_t>(phase.edges->size());
-    const auto [found, is_new] =
-        known.try_emplace(phase.edges.get(), static_cast<std::uint32_t>(edges.size()));
+    count += phase.edges->size();
+    const auto [found, is_new] = known.try_emplace(phase.edges.get(), edges.size());
     edges_of_phase.push_back(found->second);
     if (!is_new) continue;
     Edges& added = edges.emplace_back();
     set_edges_of_ranks(added, *phase.edges, schedule.ranks);
     for (const Edge& edge : *phase.edges) {
-      const int from = placement.endpoints[static_cast<std::size_t>(edge.source)];
-      const int to = placement.endpoints[static_cast<std::size_t>(edge.target)];
+      const int from = placement.endpoints[edge.source];
+      const int to = placement.endpoints[edge.target];
       route.clear();
       placement.topology->route(from, to, route);
       added.routes.push_back({placement.latency_factor * placement.topology->latency_of(route).value,
@@ -80,8 +79,7 @@ void for_each_route(std::span<MessagePattern* const> patterns, const Visit& visi
       const auto& list = *pattern->schedule.phases[phase].edges;
       MessagePattern::Edges& edges = pattern->edges[pattern->edges_of_phase[phase]];
       for (std::size_t e = 0; e < list.size(); ++e) {
-        visit(PlacedEdge{number, phases, list[e], endpoints[static_cast<std::size_t>(list[e].source)],
-                         endpoints[static_cast<std::size_t>(list[e].target)]},
+        visit(PlacedEdge{number, phases, list[e], endpoints[list[e].source], endpoints[list[e].target]},
               pattern->links, edges.routes[e]);
       }
     }
@@ -92,14 +90,12 @@ void for_each_route(std::span<MessagePattern* const> patterns, const Visit& visi
 
 void keep_narrowest_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths) {
   // The sum of the hashes of all pairs whose messages use a link. Links of equal sums are used alike.
-  ZeroedArray<std::uint64_t> users(static_cast<std::size_t>(bandwidths.size()));
+  ZeroedArray<std::uint64_t> users(bandwidths.size());
   for_each_route(patterns, [&](const PlacedEdge& of, const std::vector<int>& links, const auto& route) {
-    const std::uint64_t pair =
-        mixed_hash(static_cast<std::uint64_t>(of.from) + 1, static_cast<std::uint64_t>(of.to));
-    for (std::size_t i = route.first; i < route.first + route.count; ++i)
-      users[static_cast<std::size_t>(links[i])] += pair;
+    const std::uint64_t pair = mixed_hash(of.from + 1, of.to);
+    for (std::size_t i = route.first; i < route.first + route.count; ++i) users[links[i]] += pair;
   });
-  const auto users_of = [&](int link) { return users[static_cast<std::size_t>(link)]; };
+  const auto users_of = [&](int link) { return users[link]; };
   for_each_route(patterns, [&](const PlacedEdge&, std::vector<int>& links, auto& route) {
     std::uint16_t kept = 0;
     for (std::uint16_t i = 0; i < route.count; ++i) {
@@ -143,8 +139,8 @@ struct LinkUser {
 }  // namespace
 
 void leave_out_unshared_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths) {
-  ZeroedArray<LinkUser> users(static_cast<std::size_t>(bandwidths.size()));
-  const auto user_of = [&](int link) -> LinkUser& { return users[static_cast<std::size_t>(link)]; };
+  ZeroedArray<LinkUser> users(bandwidths.size());
+  const auto user_of = [&](int link) -> LinkUser& { return users[link]; };
   for_each_route(patterns, [&](const PlacedEdge& used, const std::vector<int>& links, const auto& route) {
     for (std::size_t i = route.first; i < route.first + route.count; ++i) user_of(links[i]).add(used);
   });
@@ -170,7 +166,7 @@ class MessageNetwork::Collective {
     pattern_ = &pattern;
     buffer_ = buffer;
     done_ = std::move(done);
-    ranks_.assign(static_cast<std::size_t>(pattern.schedule.ranks), {});
+    ranks_.assign(pattern.schedule.ranks, {});
     ready_.assign(pattern.first_edge.back(), 0);
     phases_.clear();
     for (std::size_t i = 0; i < pattern.schedule.phases.size(); ++i) phases_.push_back(phase_state(i));
@@ -184,9 +180,7 @@ class MessageNetwork::Collective {
     const MessagePattern::Route& route = present.routes[edge];
     const Bytes size{cost(present, route).bytes};
     const FlowEnd arrived = arrival(phase, edge);
-    const auto endpoint = [this](int rank) {
-      return pattern_->placement.endpoints[static_cast<std::size_t>(rank)];
-    };
+    const auto endpoint = [this](int rank) { return pattern_->placement.endpoints[rank]; };
     const EndpointPair ends{endpoint(present.list[edge].source), endpoint(present.list[edge].target)};
     std::span<const int> links = pattern_->links_of(route);
     if (network_.routes_ != nullptr) links = network_.routes_->best(ends.from, ends.to, links);
@@ -293,8 +287,8 @@ class MessageNetwork::Collective {
     auto& collective = *static_cast<Collective*>(self);
     const PhaseState& present = collective.phases_[phase_and_edge >> 32U];
     const Edge& edge = present.list[phase_and_edge & 0xffffffffU];
-    collective.message_done(static_cast<std::size_t>(edge.source));
-    collective.message_done(static_cast<std::size_t>(edge.target));
+    collective.message_done(edge.source);
+    collective.message_done(edge.target);
   }
 
   void message_done(std::size_t rank) {
@@ -342,7 +336,7 @@ std::uint32_t MessageNetwork::batch_at(double date) {
     if (open != kNoBatch && batches_[open].date == date) return open;
   }
   if (free_batches_.empty()) {
-    free_batches_.push_back(static_cast<std::uint32_t>(batches_.size()));
+    free_batches_.push_back(batches_.size());
     batches_.emplace_back();
   }
   const std::uint32_t number = free_batches_.back();

@@ -8,8 +8,7 @@ namespace stepcast {
 PatternId NetworkPatterns::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
   std::set<const void*> known;
   for (const Phase& phase : schedule->phases) {
-    if (known.insert(phase.edges.get()).second)
-      computed_routes_ += static_cast<std::int64_t>(phase.edges->size());
+    if (known.insert(phase.edges.get()).second) computed_routes_ += phase.edges->size();
   }
   return add({std::move(schedule), std::move(placement), {}});
 }

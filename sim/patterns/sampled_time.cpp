@@ -73,7 +73,7 @@ std::optional<double> Sampling::simulated_seconds(const Schedule& schedule, cons
     start_anew();  // flows are left on the links, for callbacks that are gone
     return std::nullopt;
   }
-  work_left -= links_ ? static_cast<double>(links_->work() - before) : count;
+  work_left -= links_ ? (links_->work() - before) : count;
   return end - start;
 }
 

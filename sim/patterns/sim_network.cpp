@@ -64,8 +64,8 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
     active_transfers_ += static_cast<int>(edges.size()) - 1;
     std::vector<int> links;
     for (const Edge& edge : edges) {
-      const EndpointPair ends{pattern_.placement.endpoints[static_cast<std::size_t>(edge.source)],
-                              pattern_.placement.endpoints[static_cast<std::size_t>(edge.target)]};
+      const EndpointPair ends{pattern_.placement.endpoints[edge.source],
+                              pattern_.placement.endpoints[edge.target]};
       links.clear();
       pattern_.placement.topology->route(ends.from, ends.to, links);
       network_.start_flow(ends, links, {bytes * edge.chunks / largest}, arrived);
@@ -95,7 +95,7 @@ SimNetwork::SimNetwork(const NetworkPatterns& patterns, const LinkOptions& optio
     engine_ = std::make_unique<Engine>(std::vector<BytesPerSecond>{});
     const int links = coupled ? static_cast<int>(merged.size()) : bandwidths.size();
     links_.emplace(*engine_, links, [&bandwidths, coupled, merged = std::move(merged)](int link) {
-      return coupled ? merged[static_cast<std::size_t>(link)] : bandwidths[link];
+      return coupled ? merged[link] : bandwidths[link];
     });
     links_->limit_work(options.max_work);
     if (bandwidths.platform().has_adaptive_routes()) routes_.emplace(bandwidths, *links_);

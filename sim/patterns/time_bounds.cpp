@@ -25,10 +25,10 @@ bool nearly_equal(double a, double b) {
 
 /// True if every rank sends as often as every other rank, and receives as often.
 bool all_ranks_alike(const Phase& phase, int ranks) {
-  std::vector<int> sends(static_cast<std::size_t>(ranks), 0), receives = sends;
+  std::vector<int> sends(ranks, 0), receives = sends;
   for (const Edge& edge : *phase.edges) {
-    ++sends[static_cast<std::size_t>(edge.source)];
-    ++receives[static_cast<std::size_t>(edge.target)];
+    ++sends[edge.source];
+    ++receives[edge.target];
   }
   const auto same = [&](int count) { return count == sends.front(); };
   return std::ranges::all_of(sends, same) && std::ranges::all_of(receives, same);
@@ -43,18 +43,17 @@ struct InverseBandwidths {
 
 InverseBandwidths inverse_bandwidths(const Phase& phase, EdgeKind kind, const EdgesLoad& load,
                                      const Placement& placement, const LinkBandwidths& bandwidths) {
-  ZeroedArray<double> seconds_per_byte(static_cast<std::size_t>(bandwidths.size()));  // by link
+  ZeroedArray<double> seconds_per_byte(bandwidths.size());  // by link
   for (const LinkWeight& use : load.links)
-    seconds_per_byte[static_cast<std::size_t>(use.link)] = use.weight / bandwidths[use.link].value;
+    seconds_per_byte[use.link] = use.weight / bandwidths[use.link].value;
   InverseBandwidths inverse;
   std::vector<int> route;
   for (const Edge& edge : *phase.edges) {
     if (kind_of(edge, placement) != kind) continue;
     route.clear();
-    placement.topology->route(placement.endpoints[static_cast<std::size_t>(edge.source)],
-                              placement.endpoints[static_cast<std::size_t>(edge.target)], route);
+    placement.topology->route(placement.endpoints[edge.source], placement.endpoints[edge.target], route);
     double most = 0;
-    for (const int link : route) most = std::max(most, seconds_per_byte[static_cast<std::size_t>(link)]);
+    for (const int link : route) most = std::max(most, seconds_per_byte[link]);
     inverse.least = std::min(inverse.least, most);
     inverse.most = std::max(inverse.most, most);
     inverse.equal_sizes = inverse.equal_sizes && edge.chunks == phase.edges->front().chunks;
@@ -159,7 +158,7 @@ namespace {
 
 /// Sets the groups of a shape.
 void set_groups(const Schedule& schedule, PatternShape& shape) {
-  std::vector<std::size_t> leader(static_cast<std::size_t>(schedule.ranks));
+  std::vector<std::size_t> leader(schedule.ranks);
   std::iota(leader.begin(), leader.end(), 0);
   const auto leader_of = [&](std::size_t rank) {
     while (leader[rank] != rank) rank = leader[rank] = leader[leader[rank]];
@@ -169,8 +168,7 @@ void set_groups(const Schedule& schedule, PatternShape& shape) {
   for (const Phase& phase : schedule.phases) {
     if (!known.insert(phase.edges.get()).second) continue;
     for (const Edge& edge : *phase.edges) {
-      leader[leader_of(static_cast<std::size_t>(edge.source))] =
-          leader_of(static_cast<std::size_t>(edge.target));
+      leader[leader_of(edge.source)] = leader_of(edge.target);
     }
   }
   shape.group_of_rank.assign(leader.size(), -1);
@@ -194,8 +192,7 @@ std::vector<UncontendedEdge> uncontended_edges(const Phase& phase, const Placeme
   std::vector<int> route;
   for (const Edge& edge : *phase.edges) {
     route.clear();
-    placement.topology->route(placement.endpoints[static_cast<std::size_t>(edge.source)],
-                              placement.endpoints[static_cast<std::size_t>(edge.target)], route);
+    placement.topology->route(placement.endpoints[edge.source], placement.endpoints[edge.target], route);
     double seconds_per_byte = 0;
     for (const int link : route) seconds_per_byte = std::max(seconds_per_byte, 1 / bandwidths[link].value);
     const Platform& platform = *placement.platform;
@@ -226,8 +223,7 @@ double lower_bound_of_groups(const Pattern& pattern, Bytes buffer, const LinkBan
     done = entered;
     for (std::size_t i = 0; i < phase.edges->size(); ++i) {
       const Edge& edge = (*phase.edges)[i];
-      const auto source = static_cast<std::size_t>(edge.source),
-                 target = static_cast<std::size_t>(edge.target);
+      const std::size_t source = edge.source, target = edge.target;
       const double bytes = buffer.value * phase.unit * edge.chunks / pattern.schedule->parts;
       const double seconds =
           uncontended_edge_seconds(found->second[i], bytes, pattern.placement.latency_factor);
@@ -237,9 +233,9 @@ double lower_bound_of_groups(const Pattern& pattern, Bytes buffer, const LinkBan
     }
     entered.swap(done);
   }
-  std::vector<double> ends(static_cast<std::size_t>(shape.groups), 0);
+  std::vector<double> ends(shape.groups, 0);
   for (std::size_t rank = 0; rank < entered.size(); ++rank) {
-    double& end = ends[static_cast<std::size_t>(shape.group_of_rank[rank])];
+    double& end = ends[shape.group_of_rank[rank]];
     end = std::max(end, entered[rank]);
   }
   double least = INFINITY;
@@ -256,13 +252,13 @@ bool uses_network(const PhaseLoad& phase) {
 /// The time that the most loaded link between nodes needs for its bytes of these phases [s].
 double busiest_link(std::span<const PhaseLoad> phases, const Placement& placement, Bytes buffer,
                     const LinkBandwidths& bandwidths) {
-  ZeroedArray<double> seconds(static_cast<std::size_t>(bandwidths.size()));  // by link
+  ZeroedArray<double> seconds(bandwidths.size());  // by link
   double most = 0;
   for (const PhaseLoad& phase : phases) {
     if (!uses_network(phase)) continue;
     const double bytes = phase_cost(phase, EdgeKind::between, placement, buffer).bytes;
     for (const LinkWeight& link : phase.of(EdgeKind::between).links) {
-      double& sum = seconds[static_cast<std::size_t>(link.link)];
+      double& sum = seconds[link.link];
       sum += bytes * link.weight / bandwidths[link.link].value;
       most = std::max(most, sum);
     }

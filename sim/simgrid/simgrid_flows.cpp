@@ -47,7 +47,7 @@ std::vector<char*> arguments() {
 std::vector<char*> opened_arguments() {
   static const bool open = [] {
     std::vector<char*> words = arguments();
-    keep_zones_open(static_cast<int>(words.size()), words.data());
+    keep_zones_open(words.size(), words.data());
     return true;
   }();
   static_cast<void>(open);
@@ -84,7 +84,7 @@ struct SimGridFlows::Parts {
   explicit Parts(const FlowLinks& links) : platform(links, kUnitsPerByte) {}
 
   std::vector<char*> argv = opened_arguments();
-  int argc = static_cast<int>(argv.size());
+  int argc = argv.size();
   sg4::Engine engine{&argc, argv.data()};
   SimGridPlatform platform;
   /// SimGrid still uses a communication after its completion callback, so it is released when time advances.

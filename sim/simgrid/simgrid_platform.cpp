@@ -112,7 +112,7 @@ simgrid::kernel::resource::StandardLinkImpl* FabricZone::link(int id) {
   };
   if (!has_endpoints()) {
     const auto& bandwidths = std::get<std::vector<BytesPerSecond>>(links_);
-    return made = add(get_iface(), fmt::format("link{}", id), bandwidths[static_cast<std::size_t>(id)], {0});
+    return made = add(get_iface(), fmt::format("link{}", id), bandwidths[id], {0});
   }
   const std::string name = topology().dotted_link_name(id);
   const auto zone = zones_.find(std::string_view(name).substr(0, name.find('.')));

@@ -69,7 +69,7 @@ SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, RoleId role, i
 }
 
 const Workload& SimWorker::workload() const {
-  return world_.simulation.plan->workloads.at(static_cast<std::size_t>(role_.workload));
+  return world_.simulation.plan->workloads.at(role_.workload);
 }
 
 std::string SimWorker::name() const {
@@ -78,8 +78,7 @@ std::string SimWorker::name() const {
 }
 
 void SimWorker::draw_step() {
-  if (role_.training)
-    members_.draw_step(step_, world_.times[static_cast<std::size_t>(role_.workload)].samples());
+  if (role_.training) members_.draw_step(step_, world_.times[role_.workload].samples());
 }
 
 /// Adds a span from `start` to now for every recorded rank.
@@ -108,10 +107,10 @@ void SimWorker::add_spans_at(double begin, double end, Span::Kind kind, const st
 /// clock
 void SimWorker::add_layers(Work pass, LayerRange layers, double begin) {
   if (recorded_.empty() && log_ == nullptr) return;
-  const ComputeTimes& times = world_.times[static_cast<std::size_t>(role_.workload)];
+  const ComputeTimes& times = world_.times[role_.workload];
   const std::vector<std::string>& names = workload().layer_names;
   for (const auto& [layer, end] : members_.layer_ends(pass, layers, times, begin)) {
-    const auto index = static_cast<std::size_t>(layer);
+    const std::size_t index = layer;
     const std::string name = index < names.size() ? names[index] : fmt::format("layer {}", layer);
     if (end > begin && !recorded_.empty())
       add_spans_at(begin, end, Span::Kind::compute, name + " " + name_of(pass));
@@ -170,7 +169,7 @@ Pending SimWorker::start_compute(Work pass, LayerRange layers) {
   world_.clock_moves +=
       static_cast<std::int64_t>(members_.size()) * (by_layer ? layers.last - layers.first : 1);
   const double begin = members_.latest();
-  members_.compute(pass, layers, world_.times[static_cast<std::size_t>(role_.workload)]);
+  members_.compute(pass, layers, world_.times[role_.workload]);
   if (memory_ != nullptr) memory_->compute(pass, layers);
   add_layers(pass, layers, begin);
   return busy_until(members_.latest());
@@ -197,7 +196,7 @@ Pending SimWorker::start_collective(CollectiveId id) {
   auto operation = communication("wait for collective");
   if (joint) operation->lags = members_.group_lags(communicator, position);
   const std::size_t call = calls_[number]++;
-  const auto streams = static_cast<std::size_t>(std::min(communicator.streams, communicator.in_flight));
+  const std::size_t streams = std::min(communicator.streams, communicator.in_flight);
   log(*operation, {.kind = LoggedOperation::Kind::collective, .collective = id, .call = call},
       {static_cast<int>(number.index()), call % std::max<std::size_t>(streams, 1)});
   if (memory_ != nullptr) {
@@ -256,8 +255,7 @@ void SimWorker::waited_for(const Operation& operation) {
   const auto& done = static_cast<const SimOperation&>(operation);
   if (log_ != nullptr) log_->waited_for(done.record->logged);
   if (log_ != nullptr && done.kind == SimOperation::Kind::load)
-    log_->operations[static_cast<std::size_t>(done.record->logged)].seconds =
-        done.record->arrived - done.record->started;
+    log_->operations[done.record->logged].seconds = done.record->arrived - done.record->started;
   if (world_.timeline != nullptr && done.record) add_spans(Span::Kind::wait, resumed_, done.record->awaited);
   resumed_ = world_.network.engine().now();
   if (done.values) take_values(done);

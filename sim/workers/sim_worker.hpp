@@ -30,7 +30,7 @@ struct SimWorld {
   std::vector<ProgramLog>* logs = nullptr;  ///< one for each program; null: none is kept
 
   std::size_t program(RoleId role, int member) const {
-    return programs[role.index()] + static_cast<std::size_t>(collectives.folding().folds ? 0 : member);
+    return programs[role.index()] + (collectives.folding().folds ? 0 : member);
   }
 };
 

@@ -31,8 +31,7 @@ std::vector<ProgramMembers> program_members(const Simulation& simulation, bool f
 /// Index of each rank in Communicator::ranks; -1 for ranks that are not in the communicator.
 IdTable<RankId, int> positions(const Communicator& communicator, std::size_t ranks) {
   IdTable<RankId, int> position(ranks, -1);
-  for (std::size_t i = 0; i < communicator.ranks.size(); ++i)
-    position[communicator.ranks[i]] = static_cast<int>(i);
+  for (std::size_t i = 0; i < communicator.ranks.size(); ++i) position[communicator.ranks[i]] = i;
   return position;
 }
 
@@ -112,7 +111,7 @@ TimelineCollective shown_collective(const Simulation& simulation, const Collecti
   shown.kind = collective_kind_names()[static_cast<std::size_t>(collective.kind)];
   shown.algorithm = schedules.algorithm(id);
   shown.bytes = collective.buffer.size.value;
-  shown.communicator = static_cast<int>(collective.communicator.index());
+  shown.communicator = collective.communicator.index();
   return shown;
 }
 
@@ -120,7 +119,7 @@ TimelineCollective shown_collective(const Simulation& simulation, const Collecti
 Timeline named_timeline(const Simulation& simulation, const PlannedCollectives& collectives) {
   const Plan& plan = *simulation.plan;
   Timeline timeline;
-  timeline.run_ranks = static_cast<int>(plan.endpoints.size());
+  timeline.run_ranks = plan.endpoints.size();
   for (const int rank : simulation.timeline_ranks) {
     if (role_of(plan, RankId(rank)).exists()) timeline.ranks.push_back({rank, rank_name(plan, RankId(rank))});
   }

@@ -141,7 +141,7 @@ namespace {
 void log_message(const SimOperation& sent, const SimOperation& received) {
   if (!sent.record || sent.record->log == nullptr || received.record->log == nullptr) return;
   const auto operation = [](const OperationRecord& one) -> LoggedOperation& {
-    return one.log->operations[static_cast<std::size_t>(one.logged)];
+    return one.log->operations[one.logged];
   };
   LoggedOperation& receive = operation(*received.record);
   receive.message = sent.message;

@@ -136,8 +136,7 @@ ComputeTimes::ComputeTimes(const Workload& workload)
   for (const auto& sample : workload.samples) prefixes_.push_back(prefix_sums(sample));
   for (std::size_t pass = 0; pass < timed_layers_.size(); ++pass) {
     for (std::size_t layer = 0; layer < median_.size(); ++layer) {
-      if (of(median_[layer], static_cast<Work>(pass)) > 0)
-        timed_layers_[pass].push_back(static_cast<int>(layer));
+      if (of(median_[layer], static_cast<Work>(pass)) > 0) timed_layers_[pass].push_back(layer);
     }
   }
 }
@@ -152,25 +151,22 @@ double ComputeTimes::drawn_seconds(Work pass, LayerRange layers, const Draw& dra
   while (next != last) {
     const std::span block(next, std::min<std::size_t>(kNormalBlock, static_cast<std::size_t>(last - next)));
     layer_factors(draw, pass, block, std::span(factors).first(block.size()));
-    for (std::size_t i = 0; i < block.size(); ++i)
-      sum += factors[i] * of(median_[static_cast<std::size_t>(block[i])], pass);
-    next += static_cast<std::ptrdiff_t>(block.size());
+    for (std::size_t i = 0; i < block.size(); ++i) sum += factors[i] * of(median_[block[i]], pass);
+    next += block.size();
   }
   return sum;
 }
 
 double ComputeTimes::seconds(Work pass, LayerRange layers, const Draw& draw) const {
   if (draw.layer_sigma > 0) return draw.factor * drawn_seconds(pass, layers, draw);
-  const Prefix& prefix = prefixes_[static_cast<std::size_t>(draw.sample + 1)];
-  const double sum = of(prefix[static_cast<std::size_t>(layers.last)], pass) -
-                     of(prefix[static_cast<std::size_t>(layers.first)], pass);
+  const Prefix& prefix = prefixes_[draw.sample + 1];
+  const double sum = of(prefix[layers.last], pass) - of(prefix[layers.first], pass);
   return draw.factor * sum;
 }
 
 double ComputeTimes::host_seconds(Work pass, LayerRange layers) const {
   if (host_.empty()) return 0;
-  return of(host_prefix_[static_cast<std::size_t>(layers.last)], pass) -
-         of(host_prefix_[static_cast<std::size_t>(layers.first)], pass);
+  return of(host_prefix_[layers.last], pass) - of(host_prefix_[layers.first], pass);
 }
 
 IssuedWork ComputeTimes::issued(Work pass, LayerRange layers, const Draw& draw, double factor) const {
@@ -193,8 +189,7 @@ void MemberClocks::draw_step(int step, const MeasuredSteps& samples) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const int endpoint = simulation_.plan->endpoints[rank(i)];
     const int key = simulation_.noise.per_node ? simulation_.platform->node_of(endpoint) : rank(i).value;
-    members_[i].draw = draw(simulation_.noise, simulation_.seed, static_cast<std::uint32_t>(key),
-                            static_cast<std::uint32_t>(step), samples);
+    members_[i].draw = draw(simulation_.noise, simulation_.seed, key, step, samples);
   }
 }
 
@@ -263,15 +258,15 @@ Lags MemberClocks::group_lags(const Communicator& all, const IdTable<RankId, int
   const Lags alone = all.groups() == 1 ? nullptr : lags();
   if (alone == nullptr) return nullptr;
   std::vector<double> own = *alone;
-  const auto group = [&](std::size_t i) { return static_cast<std::size_t>(position[rank(i)] / all.size); };
-  std::vector<double> least(static_cast<std::size_t>(all.groups()), 1e300);
+  const auto group = [&](std::size_t i) -> std::size_t { return position[rank(i)] / all.size; };
+  std::vector<double> least(all.groups(), 1e300);
   for (std::size_t i = 0; i < own.size(); ++i) least[group(i)] = std::min(least[group(i)], own[i]);
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = least[group(i)];
   return std::make_shared<const std::vector<double>>(std::move(own));
 }
 
 void MemberClocks::end_step(ProgramStep& step) {
-  const double weight = static_cast<double>(step.members) / static_cast<double>(members_.size());
+  const double weight = static_cast<double>(step.members) / members_.size();
   for (Member& member : members_) {
     step.work_sum += weight * member.work;
     step.host_sum += weight * member.host_wait;

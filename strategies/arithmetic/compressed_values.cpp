@@ -54,7 +54,7 @@ void check(bool equal) {
 }  // namespace
 
 std::uint16_t to_half(float value) {
-  return static_cast<std::uint16_t>(half_bits(value));
+  return half_bits(value);
 }
 
 float from_half(std::uint16_t half) {
@@ -72,7 +72,7 @@ void to_halves_with_feedback(std::span<const float> gradient, std::span<float> r
   for (std::size_t i = 0; i < residual.size(); ++i) {
     const float value = residual[i] + gradient[i];
     const std::uint32_t half = half_bits(value);
-    sent[i] = static_cast<std::uint16_t>(half);
+    sent[i] = half;
     residual[i] = value - half_value(half);
   }
 }
@@ -100,7 +100,7 @@ struct Means {
 
 /// All ones for a negative number (-0 too), else zeros: choices by masks leave no branches.
 inline std::uint32_t negative_mask(float value) {
-  return static_cast<std::uint32_t>(std::bit_cast<std::int32_t>(value) >> 31);
+  return std::bit_cast<std::int32_t>(value) >> 31;
 }
 
 inline float chosen(std::uint32_t negative, const Means& means) {
@@ -121,7 +121,7 @@ inline void add(const float* gradient, float* residual, std::size_t lanes, Sums&
     residual[lane] = value;
     sums.below[lane] += std::bit_cast<float>(bits & negative);
     sums.above[lane] += std::bit_cast<float>(bits & ~negative);
-    sums.negative[lane] += static_cast<std::int32_t>(negative);
+    sums.negative[lane] += negative;
   }
 }
 
@@ -133,7 +133,7 @@ Means means_of(const Sums& sums, std::size_t length) {
     above += sums.above[lane];
     negative -= sums.negative[lane];
   }
-  const double others = static_cast<double>(length) - negative;
+  const double others = length - negative;
   return {static_cast<float>(negative > 0 ? below / negative : 0),
           static_cast<float>(others > 0 ? above / others : 0)};
 }
@@ -181,7 +181,7 @@ void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::sp
     const std::size_t length = std::min(rows, gradient.size() - first);
     const auto column = residual.subspan(first, length);
     const auto own = std::ranges::lower_bound(padding, first + length);
-    const auto of_column = padding.first(static_cast<std::size_t>(own - padding.begin()));
+    const auto of_column = padding.first(own - padding.begin());
     padding = padding.subspan(of_column.size());
     const Means means = add_and_average(gradient.subspan(first, length), column, of_column.size());
     sent.below.push_back(means.below);
@@ -214,7 +214,7 @@ void restore_one_bit(const OneBitGradient& sent, std::span<float> gradient) {
 Bytes one_bit_bytes(std::size_t elements, std::size_t rows) {
   const std::size_t columns = elements / rows, rest = elements % rows;
   const std::size_t all_words = columns * words(rows) + words(rest);
-  return {4.0 * static_cast<double>(all_words) + 8.0 * static_cast<double>(columns + (rest > 0 ? 1 : 0))};
+  return {4.0 * all_words + 8.0 * (columns + (rest > 0 ? 1 : 0))};
 }
 
 namespace {
@@ -257,10 +257,10 @@ Threshold find_threshold(std::span<const float> values, std::size_t count,
     candidates[size] = magnitude_bits(value);
     size += candidates[size] >> kLowBits == bin ? 1 : 0;
   }
-  const auto begin = candidates.begin(), last = begin + static_cast<std::ptrdiff_t>(count) - 1;
-  std::nth_element(begin, last, begin + static_cast<std::ptrdiff_t>(size), std::greater<>());
+  const auto begin = candidates.begin(), last = begin + count - 1;
+  std::nth_element(begin, last, begin + size, std::greater<>());
   const auto greater = std::count_if(begin, last, [&](std::uint32_t m) { return m > *last; });
-  return {*last, count - static_cast<std::size_t>(greater)};
+  return {*last, count - greater};
 }
 
 }  // namespace
@@ -280,7 +280,7 @@ void select_top_k(std::span<const float> gradient, std::size_t count, std::span<
       if (threshold.equal == 0) continue;
       --threshold.equal;
     }
-    sent.indices.push_back(static_cast<std::uint32_t>(i));
+    sent.indices.push_back(i);
     sent.values.push_back(residual[i]);
     residual[i] = 0;
   }
@@ -295,7 +295,7 @@ void restore_top_k(const SparseGradient& sent, std::span<float> gradient) {
 }
 
 Bytes top_k_bytes(std::size_t count) {
-  return {8.0 * static_cast<double>(count)};
+  return {8.0 * count};
 }
 
 }  // namespace stepcast

@@ -25,9 +25,9 @@ void filter_block_update(const BlockFilter& filter, std::span<const float> mean,
     const double update = static_cast<double>(mean[i]) - global[i];
     const double change = filter.momentum * state.change[i] + filter.learning_rate * update;
     const double model = state.model[i] + change;
-    state.change[i] = static_cast<float>(change);
-    state.model[i] = static_cast<float>(model);
-    global[i] = static_cast<float>(model + ahead * change);
+    state.change[i] = change;
+    state.model[i] = model;
+    global[i] = model + ahead * change;
   }
 }
 
@@ -44,7 +44,7 @@ void elastic_move(double force, std::span<const float> towards, std::span<float>
   if (towards.size() != parameters.size()) throw std::invalid_argument("elastic_move: lengths differ");
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const double here = parameters[i];
-    parameters[i] = static_cast<float>(here + force * (towards[i] - here));
+    parameters[i] = here + force * (towards[i] - here);
   }
 }
 
@@ -60,8 +60,8 @@ void match_energy(const EnergyMatching& options, std::span<const float> gradient
     const double proxy = options.momentum * state.proxy[i] + step;
     const double moved = std::abs(static_cast<double>(center[i]) - state.center[i]);
     const double scale = (options.kappa * std::abs(proxy) - moved) / std::abs(step + options.epsilon);
-    update[i] = static_cast<float>(std::clamp(scale, 0.0, options.largest) * step);
-    state.proxy[i] = static_cast<float>(proxy);
+    update[i] = std::clamp(scale, 0.0, options.largest) * step;
+    state.proxy[i] = proxy;
     state.center[i] = center[i];
   }
 }
@@ -74,7 +74,7 @@ double dot(std::span<const float> a, std::span<const float> b) {
 
 /// a += factor b
 void add(double factor, std::span<const float> b, std::span<float> a) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(a[i] + factor * b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = a[i] + factor * b[i];
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ std::vector<float> lbfgs_direction(const LbfgsHistory& history, std::span<const 
     scale = -dot(step, change) / dot(change, change);
     done += 2;
   }
-  for (float& value : q) value = static_cast<float>(scale * value);
+  for (float& value : q) value = scale * value;
   ++done;
   for (std::size_t i = 0; i < history.size(); ++i) {
     const auto& [step, change] = history[i];

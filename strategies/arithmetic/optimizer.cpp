@@ -6,8 +6,8 @@ namespace stepcast {
 namespace {
 
 void sgd(const Optimizer& optimizer, const UpdateArrays& a) {
-  const auto rate = static_cast<float>(optimizer.learning_rate);
-  const auto momentum = static_cast<float>(optimizer.momentum);
+  const float rate = optimizer.learning_rate;
+  const float momentum = optimizer.momentum;
   if (momentum == 0) {
 #pragma omp parallel for simd schedule(static)
     for (std::size_t i = 0; i < a.elements; ++i) a.value[i] -= rate * (a.scale * a.gradient[i]);
@@ -23,8 +23,8 @@ void sgd(const Optimizer& optimizer, const UpdateArrays& a) {
 
 /// @param keep, add  factors on the old and the new square: 1, 1 for adagrad; d, 1 - d for rmsprop
 void scaled_by_root(const Optimizer& optimizer, const UpdateArrays& a, float keep, float add) {
-  const auto rate = static_cast<float>(optimizer.learning_rate);
-  const auto epsilon = static_cast<float>(optimizer.epsilon);
+  const float rate = optimizer.learning_rate;
+  const float epsilon = optimizer.epsilon;
   float* squares = a.state[0];
 #pragma omp parallel for simd schedule(static)
   for (std::size_t i = 0; i < a.elements; ++i) {
@@ -35,12 +35,12 @@ void scaled_by_root(const Optimizer& optimizer, const UpdateArrays& a, float kee
 }
 
 void adam(const Optimizer& optimizer, const UpdateArrays& a) {
-  const auto m = static_cast<float>(optimizer.momentum);
-  const auto d = static_cast<float>(optimizer.decay);
-  const double t = static_cast<double>(a.step);
-  const auto rate = static_cast<float>(optimizer.learning_rate / (1 - std::pow(optimizer.momentum, t)));
-  const auto square_scale = static_cast<float>(1 / (1 - std::pow(optimizer.decay, t)));
-  const auto epsilon = static_cast<float>(optimizer.epsilon);
+  const float m = optimizer.momentum;
+  const float d = optimizer.decay;
+  const double t = a.step;
+  const float rate = optimizer.learning_rate / (1 - std::pow(optimizer.momentum, t));
+  const float square_scale = 1 / (1 - std::pow(optimizer.decay, t));
+  const float epsilon = optimizer.epsilon;
   float* first = a.state[0];
   float* second = a.state[1];
 #pragma omp parallel for simd schedule(static)
@@ -61,7 +61,7 @@ std::size_t state_arrays(const Optimizer& optimizer) {
 }
 
 void update_on_cpu(const Optimizer& optimizer, const UpdateArrays& arrays) {
-  const auto decay = static_cast<float>(optimizer.decay);
+  const float decay = optimizer.decay;
   switch (optimizer.kind) {
     case Optimizer::Kind::sgd:
       return sgd(optimizer, arrays);

@@ -28,8 +28,7 @@ struct LearningRate {
     double rate = base;
     for (const RateChange& change : schedule) rate *= step > change.after ? change.factor : 1;
     if (!linear) return rate;
-    const double reached =
-        warm_up == 0 ? 1 : std::min(1.0, static_cast<double>(step) / static_cast<double>(warm_up));
+    const double reached = warm_up == 0 ? 1 : std::min(1.0, static_cast<double>(step) / warm_up);
     return rate * (1 + (summed - 1) * reached);
   }
 };

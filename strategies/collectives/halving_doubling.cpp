@@ -13,7 +13,7 @@ struct Block {
 std::vector<Block> binary_blocks(int ranks) {
   std::vector<Block> blocks;  // largest first
   for (int first = 0; first < ranks;) {
-    const int size = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks - first)));
+    const int size = std::bit_floor(static_cast<unsigned>(ranks - first));
     blocks.push_back({first, size});
     first += size;
   }
@@ -94,7 +94,7 @@ Schedule halving_doubling_all_reduce(const Group& group) {
 
 Schedule recursive_doubling_all_reduce(const Group& group) {
   check_group(group);
-  const int core = static_cast<int>(std::bit_floor(static_cast<unsigned>(group.ranks)));
+  const int core = std::bit_floor(static_cast<unsigned>(group.ranks));
   Schedule schedule{group.ranks, 1, {}};
   std::vector<Edge> fold, unfold;
   for (int rank = core; rank < group.ranks; ++rank) {

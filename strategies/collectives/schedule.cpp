@@ -26,7 +26,7 @@ Schedule side_by_side(const Schedule& one, int copies, const std::function<void(
     auto& edges = placed[phase.edges.get()];
     if (!edges) {
       std::vector<Edge> list;
-      list.reserve(phase.edges->size() * static_cast<std::size_t>(copies));
+      list.reserve(phase.edges->size() * copies);
       for (int copy = 0; copy < copies; ++copy) {
         for (Edge edge : *phase.edges) {
           place(edge, copy);

@@ -56,7 +56,7 @@ struct Slice {
 
 /// First element of part `index` of `parts` in a buffer of `elements`.
 constexpr std::int64_t part_begin(std::int64_t elements, int parts, int index) {
-  return static_cast<std::int64_t>(static_cast<__int128>(elements) * index / parts);
+  return static_cast<__int128>(elements) * index / parts;
 }
 
 /// Slice that `edge` moves in its `k`-th active round.

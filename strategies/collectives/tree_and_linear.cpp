@@ -63,7 +63,7 @@ Schedule all_to_all(const Group& group) {
   Schedule schedule{p, p * p, {}};
   for (int round = 1; round < p; ++round) {
     std::vector<Edge> edges;
-    edges.reserve(static_cast<std::size_t>(p));
+    edges.reserve(p);
     for (int rank = 0; rank < p; ++rank) {
       const int target = (rank + round) % p;
       edges.push_back({rank, target, rank * p + target, 1, 0, 0});
@@ -87,18 +87,16 @@ int grow(InOrderTree& tree, int low, int high, int parent) {  // ranks low .. hi
       1;  // the root of a left-complete tree sits at a power of two, so that leaves are every other rank
   while (2 * reach <= high - low) reach *= 2;
   const int root = low + reach - 1;
-  const auto r = static_cast<std::size_t>(root);
+  const std::size_t r = root;
   tree.parent[r] = parent;
   for (const int child : {grow(tree, low, root, root), grow(tree, root + 1, high, root)}) {
-    if (child >= 0)
-      tree.height[r] = std::max(tree.height[r], tree.height[static_cast<std::size_t>(child)] + 1);
+    if (child >= 0) tree.height[r] = std::max(tree.height[r], tree.height[child] + 1);
   }
   return root;
 }
 
 InOrderTree in_order_tree(int ranks) {
-  InOrderTree tree{std::vector<int>(static_cast<std::size_t>(ranks), -1),
-                   std::vector<int>(static_cast<std::size_t>(ranks), 0)};
+  InOrderTree tree{std::vector<int>(ranks, -1), std::vector<int>(ranks, 0)};
   grow(tree, 0, ranks, -1);
   return tree;
 }
@@ -107,7 +105,7 @@ InOrderTree in_order_tree(int ranks) {
 /// shifted by one (mirrored for an even number of ranks), so that the inner ranks of one are leaves of the
 /// other.
 std::vector<Edge> tree_edges(const InOrderTree& tree, int pieces, bool up) {
-  const int ranks = static_cast<int>(tree.parent.size());
+  const int ranks = tree.parent.size();
   const int depth = *std::max_element(tree.height.begin(), tree.height.end());
   std::vector<Edge> edges;
   for (int second = 0; second < 2; ++second) {
@@ -116,10 +114,9 @@ std::vector<Edge> tree_edges(const InOrderTree& tree, int pieces, bool up) {
       return ranks % 2 == 0 ? ranks - 1 - rank : (rank + 1) % ranks;
     };
     for (int rank = 0; rank < ranks; ++rank) {
-      const int parent = tree.parent[static_cast<std::size_t>(rank)];
+      const int parent = tree.parent[rank];
       if (parent < 0) continue;
-      const int own = tree.height[static_cast<std::size_t>(rank)],
-                above = tree.height[static_cast<std::size_t>(parent)];
+      const int own = tree.height[rank], above = tree.height[parent];
       Edge edge{name(up ? rank : parent), name(up ? parent : rank), 0, 1, second * pieces, 0};
       edge.delay = up ? own : depth - above;
       edges.push_back(edge);

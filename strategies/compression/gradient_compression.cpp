@@ -71,17 +71,16 @@ void refuse_compression(const YamlMap& map, const char* why) {
 }
 
 Bytes wire_bytes(const GradientCompression& compression, std::int64_t elements) {
-  const auto count = static_cast<std::size_t>(elements);
+  const std::size_t count = elements;
   switch (compression.kind) {
     case Compression::none:
-      return {4.0 * static_cast<double>(elements)};
+      return {4.0 * elements};
     case Compression::one_bit:
-      return one_bit_bytes(count, static_cast<std::size_t>(compression.rows));
+      return one_bit_bytes(count, compression.rows);
     case Compression::fp16:
-      return {2.0 * static_cast<double>(elements)};
+      return {2.0 * elements};
     case Compression::top_k:
-      return top_k_bytes(
-          static_cast<std::size_t>(std::ceil(compression.density * static_cast<double>(elements))));
+      return top_k_bytes(std::ceil(compression.density * elements));
   }
   return {};
 }
@@ -101,7 +100,7 @@ Collective compressed_sum(const GradientCompression& compression, const Slice& e
 CompressionSeconds compression_seconds(const GradientCompression& compression, std::int64_t elements,
                                        int workers) {
   if (compression.kind == Compression::none || workers == 1) return {};
-  const double bytes = 4.0 * static_cast<double>(elements), count = workers;
+  const double bytes = 4.0 * elements, count = workers;
   double quantize = bytes * (1 + 1 / count), restore = 2 * bytes;
   if (compression.kind == Compression::top_k) {
     quantize = bytes;
@@ -143,7 +142,7 @@ namespace {
 constexpr std::int64_t kHalves = 2048;  // fp16: elements compressed together; even
 
 std::size_t index(std::int64_t place) {
-  return static_cast<std::size_t>(place);
+  return place;
 }
 
 template <class Value>
@@ -168,7 +167,7 @@ std::int64_t WireLayout::words_of(std::int64_t elements) const {
   if (codec_.kind == Compression::one_bit)
     return static_cast<std::int64_t>(one_bit_bytes(index(elements), index(codec_.rows)).value / 4);
   if (codec_.kind == Compression::top_k)
-    return 2 * static_cast<std::int64_t>(std::ceil(codec_.density * static_cast<double>(elements)));
+    return 2 * static_cast<std::int64_t>(std::ceil(codec_.density * elements));
   return (elements + 1) / 2;
 }
 

@@ -26,8 +26,7 @@ std::vector<Bucket> arrays_from_the_end(const std::vector<LayerGradients>& layer
   for (std::size_t begin = 0; begin < arrays.size();) {
     std::size_t end = begin + 1;
     while (end < arrays.size() && arrays[end].layers.empty() && arrays[end].gradient.value > 0) ++end;
-    std::reverse(arrays.begin() + static_cast<std::ptrdiff_t>(begin),
-                 arrays.begin() + static_cast<std::ptrdiff_t>(end));
+    std::reverse(arrays.begin() + begin, arrays.begin() + end);
     std::swap(arrays[begin].layers, arrays[end - 1].layers);
     begin = end;
   }
@@ -50,7 +49,7 @@ bool adjoins(const Bucket& later, const Bucket& bucket) {
 }
 
 int levels(int ranks) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(std::max(ranks, 1)) - 1));
+  return std::bit_width(static_cast<unsigned>(std::max(ranks, 1)) - 1);
 }
 
 double small_message(const Topology& topology, const std::vector<MessageCost>& costs, int from, int to) {
@@ -64,9 +63,7 @@ std::vector<Bucket> buckets_of_cycles(const std::vector<LayerGradients>& layers,
                                       const FusionCycle& cycle) {
   const std::vector<double> ready_at = ready_seconds(times);
   const std::vector<Bucket> arrays = arrays_from_the_end(layers, element);
-  const auto ready = [&](std::size_t i) {
-    return ready_at[static_cast<std::size_t>(arrays[i].layers.first)];
-  };
+  const auto ready = [&](std::size_t i) { return ready_at[arrays[i].layers.first]; };
   const auto announced = [&](std::size_t i) { return std::max(0.0, ready(i) - cycle.host_lead.value); };
   const auto fits = [&threshold = cycle.threshold](Bytes gradients) {
     using Holds = BucketSize::Holds;
@@ -101,13 +98,12 @@ Seconds negotiation_seconds(const Platform& platform, const std::vector<int>& en
   const std::vector<int>& first = devices.begin()->second;
   double seconds = 0;
   if (first.size() > 1)
-    seconds += levels(static_cast<int>(first.size())) *
-               small_message(topology, platform.local_message_costs, first[0], first[1]);
+    seconds +=
+        levels(first.size()) * small_message(topology, platform.local_message_costs, first[0], first[1]);
   if (devices.size() > 1) {
     const int from = platform.host_endpoint(devices.begin()->first);
     const int to = platform.host_endpoint(devices.rbegin()->first);
-    seconds +=
-        levels(static_cast<int>(devices.size())) * small_message(topology, platform.message_costs, from, to);
+    seconds += levels(devices.size()) * small_message(topology, platform.message_costs, from, to);
   }
   return {collectives * seconds};
 }

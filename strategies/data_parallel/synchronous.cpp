@@ -22,7 +22,7 @@ std::vector<LayerRange> statistics_segments(const std::vector<CollectiveId>& sta
   std::vector<LayerRange> segments;
   int first = layers.first;
   for (int layer = layers.first; layer < layers.last; ++layer) {
-    if (!statistics[static_cast<std::size_t>(layer)].exists()) continue;
+    if (!statistics[layer].exists()) continue;
     segments.push_back({first, layer + 1});
     first = layer + 1;
   }
@@ -32,7 +32,7 @@ std::vector<LayerRange> statistics_segments(const std::vector<CollectiveId>& sta
 
 /// Collective of the statistics of a segment's last layer, if there is one.
 CollectiveId statistics_after(const std::vector<CollectiveId>& statistics, LayerRange segment) {
-  return statistics[static_cast<std::size_t>(segment.last - 1)];
+  return statistics[segment.last - 1];
 }
 
 SubProgram forward_pass(Worker& worker, const SynchronousRun& run, LayerRange layers) {
@@ -146,10 +146,10 @@ void choose_roots(Plan& plan) {
   for (Collective& one : plan.collectives) sums.push_back(&one);
   std::ranges::stable_sort(sums, std::ranges::greater{},
                            [](const Collective* one) { return one->buffer.size.value; });
-  std::vector<double> bytes(static_cast<std::size_t>(plan.communicators.front().ranks_per_node));
+  std::vector<double> bytes(plan.communicators.front().ranks_per_node);
   for (Collective* one : sums) {
     const auto least = std::ranges::min_element(bytes);
-    one->root = static_cast<int>(least - bytes.begin());
+    one->root = least - bytes.begin();
     *least += one->buffer.size.value;
   }
 }
@@ -296,7 +296,7 @@ void note_ineffective_options(const YamlMap& map, const Synchronous& options, co
 
 Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Workload workload,
                       Synchronous options, const CommunicationOptions& communication) {
-  const int workers = static_cast<int>(endpoints.size());
+  const int workers = endpoints.size();
   SynchronousRun run{std::move(options), {}, {}, {}, {}, {}};
   Plan plan;
   plan.endpoints = std::move(endpoints);
@@ -337,7 +337,7 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   const std::int64_t micro_batch = batch / options.micro_batches;
   auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
   workload.buckets = read_gradient_buckets(map, setting, training.element(), workload);
-  workload.input = static_cast<double>(micro_batch) * setting.sample_size;
+  workload.input = micro_batch * setting.sample_size;
   for (std::size_t i = 0; i < setting.model.layers.size(); ++i) {
     workload.statistics[i] = batch_norm_statistics(setting.model.layers[i]);
   }

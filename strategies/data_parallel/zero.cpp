@@ -201,7 +201,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   share_updates(setting, training.compute_factor, workload.median);
   for (auto& sample : workload.samples) share_updates(setting, training.compute_factor, sample);
   workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), run.options.bucket);
-  workload.input = static_cast<double>(micro_batch) * setting.sample_size;
+  workload.input = micro_batch * setting.sample_size;
   for (const Bucket& one : workload.buckets) {
     run.scatters.push_back(add_collective(plan, Collective::Kind::reduce_scatter, Array::gradients, one));
     run.gathers.push_back(add_collective(plan, Collective::Kind::all_gather, Array::parameters, one));

@@ -28,7 +28,7 @@ void set_times(const Workload& workload, const BlockSetup& setup, BlockRun& run)
   const double forward = sum_of(workload, &LayerSeconds::forward);
   run.split_seconds = {options.mini_batches * (forward + sum_of(workload, &LayerSeconds::backward) +
                                                sum_of(workload, &LayerSeconds::update))};
-  run.split = static_cast<double>(options.mini_batches) * workload.input;
+  run.split = options.mini_batches * workload.input;
   const double inside = setup.workers_per_replica;
   run.filter = {
       "filter", ((setup.filters ? kFilterArrays : kAverageArrays) / inside) * setup.array_seconds,
@@ -61,7 +61,7 @@ std::vector<RankId> peers(int workers, int replica) {
 
 /// Adds the communicator of each replica, and the sums of gradients in it.
 void add_inside(Plan& plan, const Platform& platform, Workload& workload, const BlockSetup& setup) {
-  const int workers = static_cast<int>(plan.endpoints.size());
+  const int workers = plan.endpoints.size();
   plan.communicators.push_back(
       communicator(platform, plan.endpoints, first_ranks(workers), setup.workers_per_replica));
   apply(setup.communication, plan.communicators.back());
@@ -75,8 +75,8 @@ void add_inside(Plan& plan, const Platform& platform, Workload& workload, const 
 /// Adds the communicator of the replicas, and the collectives before and after the filter.
 void add_aggregation(Plan& plan, const Platform& platform, const BlockSetup& setup, BlockRun& run) {
   const int replicas = run.replicas, inside = setup.workers_per_replica;
-  plan.communicators.push_back(communicator(
-      platform, plan.endpoints, peers(static_cast<int>(plan.endpoints.size()), inside), replicas));
+  plan.communicators.push_back(
+      communicator(platform, plan.endpoints, peers(plan.endpoints.size(), inside), replicas));
   apply(setup.communication, plan.communicators.back());
   const Slice whole{0, static_cast<std::int64_t>(setup.parameters.value / 4)};
   const Buffer share{Array::parameters, whole, (1.0 / inside) * setup.parameters};
@@ -110,7 +110,7 @@ void add_aggregation(Plan& plan, const Platform& platform, const BlockSetup& set
 /// the numbers of mini-batches differ.
 void add_roles(Plan& plan, BlockRun&& made) {
   const auto run = std::make_shared<const BlockRun>(std::move(made));
-  const int workers = static_cast<int>(plan.endpoints.size());
+  const int workers = plan.endpoints.size();
   const int roles = run->options.balanced ? workers : 1;
   plan.assigns_work_by_message = run->options.balanced;
   for (int i = 0; i < roles; ++i) {
@@ -129,15 +129,15 @@ double mean_of_blocks(const Records& records, const char* phase, int blocks, boo
   const auto found = records.find(phase);
   if (found == records.end() || blocks == 0) return 0;
   const std::vector<double>& times = found->second;
-  const std::size_t programs = times.size() / static_cast<std::size_t>(blocks);
+  const std::size_t programs = times.size() / blocks;
   const std::size_t first = blocks > 1 ? 1 : 0;
   double sum = 0;
   for (std::size_t block = first; block < static_cast<std::size_t>(blocks); ++block) {
-    const auto begin = times.begin() + static_cast<std::ptrdiff_t>(block * programs);
-    const auto end = begin + static_cast<std::ptrdiff_t>(programs);
+    const auto begin = times.begin() + (block * programs);
+    const auto end = begin + programs;
     sum += latest ? *std::max_element(begin, end) : *std::min_element(begin, end);
   }
-  return sum / static_cast<double>(blocks - static_cast<int>(first));
+  return sum / (blocks - static_cast<int>(first));
 }
 
 /// Columns of the compressed update of a block.
@@ -187,7 +187,7 @@ const Words<Aggregation>& aggregation_words() {
 }
 
 Plan block_plan(const Platform& platform, std::vector<int> endpoints, Workload workload, BlockSetup setup) {
-  const int workers = static_cast<int>(endpoints.size());
+  const int workers = endpoints.size();
   if (workers % setup.workers_per_replica != 0)
     throw std::invalid_argument("block_plan: workers_per_replica must divide the workers");
   BlockRun run;

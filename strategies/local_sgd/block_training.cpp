@@ -93,15 +93,14 @@ SubProgram balance_load(Worker& worker, const BlockRun& run, RoleId role, double
     mini_batches = static_cast<int>(share.value);
     co_return;
   }
-  std::vector<double> paces(static_cast<std::size_t>(run.replicas));
+  std::vector<double> paces(run.replicas);
   paces[0] = pace;
   for (int i = 1; i < run.replicas; ++i) {
     const Message one = co_await worker.receive(kPace);
     paces[one.from.index()] = one.value;
   }
   const std::vector<int> shares = balanced_shares(paces, run.replicas * run.options.mini_batches);
-  for (int i = 1; i < run.replicas; ++i)
-    worker.start_send(RoleId(i), message_of(kShare, shares[static_cast<std::size_t>(i)]));
+  for (int i = 1; i < run.replicas; ++i) worker.start_send(RoleId(i), message_of(kShare, shares[i]));
   mini_batches = shares[0];
 }
 
@@ -139,7 +138,7 @@ Program block_training(Worker& worker, const BlockRun& run, RoleId role) {
 }
 
 Arithmetic average_arithmetic(int replicas) {
-  return [replicas](Arrays& arrays) { divide(static_cast<float>(replicas), arrays.of(Array::parameters)); };
+  return [replicas](Arrays& arrays) { divide(replicas, arrays.of(Array::parameters)); };
 }
 
 Arithmetic filter_arithmetic(const BlockFilter& filter, int replicas) {
@@ -151,7 +150,7 @@ Arithmetic filter_arithmetic(const BlockFilter& filter, int replicas) {
       const auto part = [&](std::span<float> all) {
         return all.subspan(first, std::min(kPart, all.size() - first));
       };
-      divide(static_cast<float>(replicas), part(parameters));
+      divide(replicas, part(parameters));
       filter_block_update(filter, part(parameters), {part(model), part(change)}, part(center));
       std::ranges::copy(part(center), part(parameters).begin());
     }

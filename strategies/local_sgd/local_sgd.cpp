@@ -128,7 +128,7 @@ const Keys& diloco_keys() {
 double parameter_bytes(const Model& model) {
   double elements = 0;
   for (const LayerGradients& layer : gradient_arrays(model)) {
-    for (const std::int64_t array : layer) elements += static_cast<double>(array);
+    for (const std::int64_t array : layer) elements += array;
   }
   return 4 * elements;
 }
@@ -136,7 +136,7 @@ double parameter_bytes(const Model& model) {
 int read_replica(const YamlMap& map, int workers) {
   const auto value = map.maybe("workers_per_replica");
   if (!value) return 1;
-  const int size = static_cast<int>(value->integer(1, workers));
+  const int size = value->integer(1, workers);
   if (workers % size != 0)
     value->refuse(fmt::format("{} workers cannot form replicas of {}; give a divisor", workers, size));
   return size;
@@ -155,9 +155,8 @@ double held_arrays(const BlockSetup& setup) {
 Memory memory_of(const Setting& setting, const TrainingOptions& training, std::int64_t batch,
                  const BlockSetup& setup) {
   Memory memory = training_memory(setting.model, memory_options(setting, training, batch));
-  memory.gradients = memory.gradients + held_arrays(setup) * 4 *
-                                            static_cast<double>(trainable_parameters(setting.model)) *
-                                            Bytes{1};
+  memory.gradients =
+      memory.gradients + held_arrays(setup) * 4 * trainable_parameters(setting.model) * Bytes{1};
   return memory;
 }
 
@@ -216,7 +215,7 @@ Plan read_blocks(const YamlMap& map, const Setting& setting, const std::optional
   BlockSetup setup = keys.setup;
   setup.training.blocks_without_momentum = blocks_without_momentum;
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), 1);
-  setup.batch = static_cast<double>(batch);
+  setup.batch = batch;
 
   auto [workload, source] = make_workload(setting.model, setting.times(batch), training.compute_factor);
   const BucketSize bucket = keys.bucket.value_or(setup.workers_per_replica > 1 ? BucketSize{} : kWholeModel);

@@ -237,8 +237,7 @@ void read_shard_within(const YamlMap& map, const Setting& setting, MeshOptions& 
   const std::string& text = within->node().text;
   if (text == "all") return;
   const int node = copies_in_node(setting, options);
-  options.shard_ways =
-      text == "node" ? std::min(node, copies) : static_cast<int>(within->integer(1, kMostDevices));
+  options.shard_ways = text == "node" ? std::min(node, copies) : within->integer(1, kMostDevices);
   if (copies % options.shard_ways != 0)
     within->refuse(fmt::format("{} devices of data x context cannot form groups of {}; give a divisor",
                                copies, options.shard_ways));
@@ -312,7 +311,7 @@ namespace {
 
 /// Runs of as many blocks each. The first also has the layers before the blocks, the last those after them.
 Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
-  const std::size_t blocks = model.blocks.size(), count = static_cast<std::size_t>(runs);
+  const std::size_t blocks = model.blocks.size(), count = runs;
   if (count > 1 && (blocks == 0 || blocks % count != 0))
     split.refuse(
         fmt::format("{} blocks cannot be divided equally among {} stages; give split: time or "
@@ -320,7 +319,7 @@ Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
                     blocks, runs));
   Stages starts{0};
   for (std::size_t run = 1; run < count; ++run) starts.push_back(model.blocks[run * (blocks / count)].first);
-  starts.push_back(static_cast<int>(model.layers.size()));
+  starts.push_back(model.layers.size());
   return starts;
 }
 
@@ -350,11 +349,10 @@ Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const S
                                     [&](const Layer& layer) { return layer.name == name.text(); });
     if (found == layers.end() || found == layers.begin() + starts.back())
       name.expected("the first layer of a stage, after that of the stage before");
-    starts.push_back(static_cast<int>(found - layers.begin()));
+    starts.push_back(found - layers.begin());
   }
-  if (static_cast<int>(starts.size()) != runs)
-    named->expected(fmt::format("the first layers of stages 2 to {}", runs));
-  starts.push_back(static_cast<int>(setting.model.layers.size()));
+  if (std::ssize(starts) != runs) named->expected(fmt::format("the first layers of stages 2 to {}", runs));
+  starts.push_back(setting.model.layers.size());
   return starts;
 }
 

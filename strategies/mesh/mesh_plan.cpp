@@ -17,9 +17,9 @@ namespace {
 /// @returns reason why kernels cannot run stages whose layers are shared by ranks; empty where they can
 std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded, const Stages& starts) {
   for (const int start : starts) {
-    if (start == 0 || start == static_cast<int>(model.layers.size())) continue;
+    if (start == 0 || start == std::ssize(model.layers)) continue;
     for (const int source : boundary_sources(model, start)) {
-      const auto i = static_cast<std::size_t>(source);
+      const std::size_t i = source;
       if (source >= 0 && sharded.part.layers[i].output != model.layers[i].output)
         return fmt::format("a stage boundary after layer {}, whose output ranks share", model.layers[i].name);
     }
@@ -165,8 +165,8 @@ ShardedModel divided_model(const Model& model, const MeshOptions& options, const
     const std::vector<std::size_t> layers = expert_layers(model);
     if (layers.empty()) keys.expert.refuse("the network has no layers of kind experts");
     Experts experts = options.experts;
-    experts.count = static_cast<int>(model.layers[layers.front()].experts);
-    experts.top = static_cast<int>(model.layers[layers.front()].top);
+    experts.count = model.layers[layers.front()].experts;
+    experts.top = model.layers[layers.front()].top;
     refuse_if(expert_problem(model, experts), keys.expert);
     share_experts(experts, sharded);
   }
@@ -209,7 +209,7 @@ std::vector<int> placed(const Mesh& mesh, const std::vector<Axis>& axes, const s
       place += rest % sizes[axis] * strides[axis];
       rest /= sizes[axis];
     }
-    endpoints.push_back(devices[static_cast<std::size_t>(place)]);
+    endpoints.push_back(devices[place]);
   }
   return endpoints;
 }
@@ -220,7 +220,7 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   GroupPlan groups = begin_groups(setting, options.group, mesh.replica(), keys.pipeline);
   groups.sharded = divided_model(setting.model, options, keys);
   options.recomputed = recomputed_layers(groups.sharded.part, options.recompute);
-  mesh.data = static_cast<int>(setting.workers() / mesh.replica());
+  mesh.data = setting.workers() / mesh.replica();
   if (!options.axes.empty()) groups.plan.endpoints = placed(mesh, options.axes, setting.devices);
   set_samples(setting, mesh.data, groups);
   groups.ways = mesh.context * mesh.tensor * mesh.expert;
@@ -237,7 +237,7 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   scale(workload, options.group.training.compute_factor);
   const bool splits = options.order == PipelineOrder::zero_bubble;
   if (splits || has_shares(options.recomputed)) add_shares(options.recomputed, times.layers.size(), workload);
-  workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size / mesh.context;
+  workload.input = groups.micro_batch * setting.sample_size / mesh.context;
   const double work = mean_work(workload, times.layers.size(), options);
   if (splits) split_weights(groups.calls, workload);
   Plan plan = std::move(groups.plan);

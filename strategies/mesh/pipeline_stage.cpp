@@ -69,7 +69,7 @@ SubProgram sum_scattered(Worker& worker, GradientSums& sums) {
 /// Step 2.
 SubProgram run_units(Worker& worker, const PipelineStage& stage, const PipelineAction& action,
                      GradientSums& sums) {
-  const std::vector<ShardedUnit>& units = stage.chunks[static_cast<std::size_t>(action.chunk)].units;
+  const std::vector<ShardedUnit>& units = stage.chunks[action.chunk].units;
   const bool backward = action.pass == Work::backward;
   const bool gathers = !action.weights && (stage.reshard || (!backward && action.micro_batch == 0));
   const bool last = action.micro_batch + 1 == stage.micro_batches;
@@ -115,7 +115,7 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
     std::vector<Pending> sent, gathered;
     GradientSums sums;
     for (const PipelineAction& action : options.actions) {
-      const PipelineChunk& chunk = options.chunks[static_cast<std::size_t>(action.chunk)];
+      const PipelineChunk& chunk = options.chunks[action.chunk];
       const bool exchanges = !action.weights && (chunk.previous.exists() || chunk.next.exists());
       if (!action.weights) co_await receive_input(worker, chunk, action, loads);
       if (exchanges) worker.synchronize();                // 1. and 3.

@@ -28,12 +28,12 @@ const Layer* reader_of(const Model& part, std::size_t layer) {
 /// Widths of the products that a dense layer stands for: those of queries, keys and values before attention,
 /// those of gate and hidden units before SwiGLU, or its own.
 std::vector<double> products_of(const Model& part, std::size_t layer) {
-  const auto width = static_cast<double>(part.layers[layer].output.back());
+  const double width = part.layers[layer].output.back();
   const Layer* reader = reader_of(part, layer);
   if (reader != nullptr && reader->kind == LayerKind::swiglu) return {width / 2, width / 2};
   if (reader == nullptr || reader->kind != LayerKind::attention || reader->inputs.size() > 1) return {width};
-  const auto heads = static_cast<double>(reader->heads);
-  const auto kv_heads = static_cast<double>(reader->kv_heads > 0 ? reader->kv_heads : reader->heads);
+  const double heads = reader->heads;
+  const double kv_heads = reader->kv_heads > 0 ? reader->kv_heads : reader->heads;
   const double head = width / (heads + 2 * kv_heads);
   return {heads * head, kv_heads * head, kv_heads * head};
 }
@@ -42,7 +42,7 @@ std::vector<double> products_of(const Model& part, std::size_t layer) {
 void keep_second_products(const Model& part, LayerRange block, std::vector<RecomputedLayer>& how) {
   int number = 0;
   for (int i = block.first; i < block.last; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const std::size_t at = i;
     const Layer& layer = part.layers[at];
     RecomputedLayer& one = how[at];
     if (layer.kind == LayerKind::attention && layer.position_bias < 0)
@@ -76,8 +76,8 @@ std::vector<RecomputedLayer> blocks(const Model& part, const Recompute& recomput
   int segment = 0, number = 0, before = 0;
   const auto pass = [&](int first, int last, bool again) {
     for (int i = first; i < last; ++i) {
-      how[static_cast<std::size_t>(i)].segment = segment;
-      if (!again) leave(how[static_cast<std::size_t>(i)]);
+      how[i].segment = segment;
+      if (!again) leave(how[i]);
     }
     segment += first < last ? 1 : 0;
   };
@@ -89,7 +89,7 @@ std::vector<RecomputedLayer> blocks(const Model& part, const Recompute& recomput
       keep_second_products(part, {block.first, block.last}, how);
     before = block.last;
   }
-  pass(before, static_cast<int>(how.size()), false);
+  pass(before, how.size(), false);
   return how;
 }
 
@@ -175,12 +175,11 @@ PassSegments make_recomputation(const std::vector<RecomputedLayer>& how, LayerRa
   if (how.empty()) return made;
   const bool keeps = std::ranges::any_of(how, [](const RecomputedLayer& one) { return one.kept > 0; });
   const std::vector<LayerCalls> calls = keeps ? without_scatters(groups.calls, groups.plan) : groups.calls;
-  const int extra = kSegmentsPerLayer * static_cast<int>(calls.size());
-  const auto again = [&](int layer) { return how[static_cast<std::size_t>(layer)].again; };
+  const int extra = kSegmentsPerLayer * calls.size();
+  const auto again = [&](int layer) { return how[layer].again; };
   for (int i = layers.first, end = i; i < layers.last; i = end) {
     end = i + 1;
-    if (again(i) > 0 && again(i) < 1)
-      append_share(calls[static_cast<std::size_t>(i)], {extra + i, extra + i + 1}, made.forward);
+    if (again(i) > 0 && again(i) < 1) append_share(calls[i], {extra + i, extra + i + 1}, made.forward);
     if (again(i) < 1) continue;
     while (end < layers.last && again(end) >= 1) ++end;
     const PassSegments run =

@@ -17,7 +17,7 @@ LayerRange layers_of(LayerRange segments) {
 Bytes gathered_parameters(const Model& part, LayerRange layers, const MeshOptions& options) {
   double before = 0, most = 0;
   for (const LayerRange& unit : sharded_units(part, layers, options)) {
-    const auto count = static_cast<double>(all_parameters(stage_model(part, unit.first, unit.last)));
+    const double count = all_parameters(stage_model(part, unit.first, unit.last));
     most = std::max(most, before + count);
     before = count;
   }
@@ -31,7 +31,7 @@ void add_unsharded(const Model& part, const PipelineStage& stage, const MeshOpti
     const LayerRange layers = layers_of(chunk.segments);
     sum.gathered = std::max(sum.gathered, gathered_parameters(part, layers, options));
     for (const LayerRange& unit : sharded_units(part, layers, options)) {
-      const auto count = static_cast<double>(all_parameters(stage_model(part, unit.first, unit.last)));
+      const double count = all_parameters(stage_model(part, unit.first, unit.last));
       all += count;
       largest = std::max(largest, count);
     }
@@ -49,7 +49,7 @@ void add_unsharded(const Model& part, const PipelineStage& stage, const MeshOpti
 Bytes placeholder_gradients(const Model& part, LayerRange layers) {
   std::set<Shape> shapes;
   for (int i = layers.first; i < layers.last; ++i) {
-    const Layer& layer = part.layers[static_cast<std::size_t>(i)];
+    const Layer& layer = part.layers[i];
     if (layer.kind != LayerKind::dense && layer.kind != LayerKind::experts) continue;
     for (const ParameterTensor& tensor : layer.parameters) {
       const bool of_experts = tensor.shape.size() > 2;  // each expert has a weight of its own
@@ -57,7 +57,7 @@ Bytes placeholder_gradients(const Model& part, LayerRange layers) {
     }
   }
   double count = 0;
-  for (const Shape& shape : shapes) count += static_cast<double>(elements(shape));
+  for (const Shape& shape : shapes) count += elements(shape);
   return {kHalfBytes * count};
 }
 

@@ -12,7 +12,7 @@ namespace {
 std::vector<LayerRange> blocks(const Model& model) {
   std::vector<int> ends{0};
   for (const LayerBlock& block : model.blocks) ends.insert(ends.end(), {block.first, block.last});
-  ends.push_back(static_cast<int>(model.layers.size()));
+  ends.push_back(model.layers.size());
   std::vector<LayerRange> runs;
   for (std::size_t i = ends.size() - 1; i > 0; --i) {
     if (ends[i - 1] < ends[i]) runs.push_back({ends[i - 1], ends[i]});
@@ -51,8 +51,7 @@ namespace {
 /// Size of the activations of a micro-batch at the boundary before a layer, of the tokens of one device.
 Bytes boundary_bytes(const Setting& setting, const MeshOptions& options, const GroupPlan& groups, int layer) {
   const int tokens = options.mesh.context * (options.sequence_parallel ? options.mesh.tensor : 1);
-  return static_cast<double>(groups.micro_batch) * boundary_elements(setting.model, layer) * groups.element /
-         static_cast<double>(tokens);
+  return groups.micro_batch * boundary_elements(setting.model, layer) * groups.element / tokens;
 }
 
 /// ZeRO: turns the sums of gradients into reduce-scatters.
@@ -103,7 +102,7 @@ CollectiveId add_gradient_sum(LayerRange layers, CommunicatorId over, Bytes size
 void set_passes(LayerRange layers, const std::vector<std::vector<CollectiveId>>& sums,
                 const MeshOptions& options, const GroupPlan& groups, ShardedUnit& unit) {
   const bool splits = options.order == PipelineOrder::zero_bubble;
-  const int count = static_cast<int>(groups.calls.size());
+  const int count = groups.calls.size();
   const std::vector<std::vector<CollectiveId>> none(groups.calls.size());
   unit.passes = make_passes(groups.calls, layers, splits ? none : sums, options.group.halo_overlap);
   if (splits) unit.weights = weight_passes(layers, (kSegmentsPerLayer + 1) * count, sums);
@@ -147,7 +146,7 @@ void add_token_sums(LayerRange layers, const MeshOptions& options, GroupPlan& gr
   const ShardedModel& sharded = groups.sharded;
   double elements = 0;
   for (int i = layers.first; i < layers.last; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const std::size_t at = i;
     if (sharded.divided_tokens.empty() || !sharded.divided_tokens[at]) continue;
     for (const ParameterTensor& tensor : sharded.part.layers[at].parameters)
       elements += tensor.trainable ? static_cast<double>(tensor.elements()) : 0;
@@ -190,7 +189,7 @@ PipelineChunk make_chunk(const Setting& setting, const MeshOptions& options, std
   const auto [stage, number] = place;
   const int stages = options.mesh.pipeline;
   const int run = number * stages + stage, runs = stages * options.chunks;
-  const LayerRange layers{starts[static_cast<std::size_t>(run)], starts[static_cast<std::size_t>(run) + 1]};
+  const LayerRange layers{starts[run], starts[run + 1]};
   add_exchanges(layers, groups);
   PipelineChunk chunk;
   chunk.segments = segments_of(layers);
@@ -220,7 +219,7 @@ double updated_parameters(const PipelineStage& stage, const MeshOptions& options
     const int first = chunk.segments.first / kSegmentsPerLayer,
               last = chunk.segments.last / kSegmentsPerLayer;
     for (int i = first; i < last; ++i) {
-      const Layer& layer = part.layers[static_cast<std::size_t>(i)];
+      const Layer& layer = part.layers[i];
       const int copies = layer.kind == LayerKind::experts ? options.mesh.expert : 1;
       sum += trainable(layer) * copies;
     }

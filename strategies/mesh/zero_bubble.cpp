@@ -26,7 +26,7 @@ PassSegments weight_passes(LayerRange layers, int segments,
   PassSegments made;
   int last = layers.last;  // of the layers that come next
   for (int layer = layers.last - 1; layer >= layers.first; --layer) {
-    const std::vector<CollectiveId>& ready = sums[static_cast<std::size_t>(layer)];
+    const std::vector<CollectiveId>& ready = sums[layer];
     if (ready.empty() && layer > layers.first) continue;
     made.backward.push_back({{}, {}, {segments + layer, segments + last}, ready});
     last = layer;

@@ -55,12 +55,12 @@ CommunicatorId communicator_of(const GroupPlan& groups, Exchange::Axis axis) {
 /// @param carried  array that the exchanges send
 void add_calls(const std::vector<Exchange>& exchanges, int layer, Array carried, GroupPlan& groups,
                std::vector<Call>& calls) {
-  const std::int64_t batch = groups.batch[static_cast<std::size_t>(layer)];
+  const std::int64_t batch = groups.batch[layer];
   for (const Exchange& exchange : exchanges) {
     const CommunicatorId ranks = communicator_of(groups, exchange.axis);
     const bool to_all = exchange.kind == Exchange::Kind::all_to_all;
     const double whole = to_all ? groups.plan.communicators[ranks.index()].size : 1;
-    const Bytes size = static_cast<double>(batch) * exchange.elements * whole * groups.element;
+    const Bytes size = batch * exchange.elements * whole * groups.element;
     const CollectiveId collective = add_collective(groups.plan, kind_of(exchange.kind), ranks, size);
     if (!collective.exists()) continue;
     groups.plan.collectives.back().buffer.array = carried;
@@ -142,7 +142,7 @@ GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, std:
   const int workers = setting.workers();
   if (workers % devices != 0)
     where.refuse(fmt::format("{} workers cannot form groups of {}; give a divisor", workers, devices));
-  const int ways = static_cast<int>(devices);
+  const int ways = devices;
   GroupPlan groups;
   groups.options = options;
   groups.ways = ways;
@@ -180,7 +180,7 @@ CollectiveId add_collective(Plan& plan, Collective::Kind kind, CommunicatorId co
 
 void add_exchanges(LayerRange layers, GroupPlan& groups) {
   for (int layer = layers.first; layer < layers.last; ++layer) {
-    const auto i = static_cast<std::size_t>(layer);
+    const std::size_t i = layer;
     const LayerExchange& exchange = groups.sharded.exchanges[i];
     LayerCalls& calls = groups.calls[i];
     add_calls(exchange.before_forward, layer, Array::activations, groups, calls.before_forward);
@@ -232,7 +232,7 @@ std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, Communicat
 std::vector<std::vector<CollectiveId>> sums_by_layer(const std::vector<Bucket>& buckets, std::size_t layers) {
   std::vector<std::vector<CollectiveId>> sums(layers);
   for (const Bucket& bucket : buckets) {
-    if (bucket.sum.exists()) sums[static_cast<std::size_t>(bucket.layers.first)].push_back(bucket.sum);
+    if (bucket.sum.exists()) sums[bucket.layers.first].push_back(bucket.sum);
   }
   return sums;
 }
@@ -366,7 +366,7 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   Workload workload = segmented_workload(times, layer_costs(groups.sharded.part, setting.device.choice()),
                                          setting.device, groups.calls, options.halo_overlap);
   scale(workload, options.training.compute_factor);
-  workload.input = groups.input_share * static_cast<double>(groups.micro_batch) * setting.sample_size;
+  workload.input = groups.input_share * groups.micro_batch * setting.sample_size;
   for (Bucket& bucket : buckets) bucket.layers = segments_of(bucket.layers);
   workload.buckets = std::move(buckets);
 

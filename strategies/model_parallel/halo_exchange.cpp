@@ -59,8 +59,8 @@ HaloExchange halo_exchange(const Parts& parts, const std::vector<std::vector<Hal
   for (std::size_t device = 0; device < messages.size(); ++device) {
     busiest = std::max(busiest, elements_of(messages[device]));
     for (const HaloMessage& message : messages[device]) {
-      const int target = static_cast<int>(device);
-      const int chunks = static_cast<int>(static_cast<std::int64_t>(message.elements) / unit);
+      const int target = device;
+      const int chunks = static_cast<std::int64_t>(message.elements) / unit;
       by_dimension[message.dimension].push_back(
           {source_of(parts, target, message), target, place, chunks, 0, 0});
       place += chunks;
@@ -74,8 +74,7 @@ HaloExchange halo_exchange(const Parts& parts, const std::vector<std::vector<Hal
     phase.on_receive = OnReceive::copy;
     schedule.phases.push_back(std::move(phase));
   }
-  return {std::make_shared<const Schedule>(std::move(schedule)),
-          static_cast<double>(unit) * static_cast<double>(place), busiest};
+  return {std::make_shared<const Schedule>(std::move(schedule)), static_cast<double>(unit) * place, busiest};
 }
 
 HaloExchange returned(const HaloExchange& halo) {
@@ -115,10 +114,10 @@ class Schedules {
 
 Call add_halo(const HaloExchange& halo, Schedules& schedules, const Device& device, GroupPlan& groups) {
   if (halo.schedule == nullptr) return {};
-  const Bytes size = static_cast<double>(groups.micro_batch) * halo.elements * groups.element;
+  const Bytes size = groups.micro_batch * halo.elements * groups.element;
   const CollectiveId collective = add_collective(groups.plan, Collective::Kind::exchange, groups.group, size);
   if (collective.exists()) groups.plan.collectives.back().schedule = schedules.shared(halo.schedule);
-  const Bytes busiest = static_cast<double>(groups.micro_batch) * halo.busiest * groups.element;
+  const Bytes busiest = groups.micro_batch * halo.busiest * groups.element;
   return {collective, "halo", packing_seconds(device, busiest)};
 }
 
@@ -148,7 +147,7 @@ void add_halos(const Setting& setting, const SpatialPartition& partition, GroupP
       const Call call = add_halo(exchange, schedules, setting.device, groups);
       if (!call.collective.exists()) return call;
       groups.plan.collectives.back().buffer.array = array;
-      groups.plan.collectives.back().layer = static_cast<int>(i);
+      groups.plan.collectives.back().layer = i;
       return call;
     };
     calls.forward_halo = add(halo(&LayerHalo::forward), Array::activations);
@@ -172,13 +171,12 @@ void add_halos(const Setting& setting, const SpatialPartition& partition, GroupP
 void add_resharding(const Model& model, const SpatialPartition& partition, GroupPlan& groups) {
   if (partition.whole_from == 0 || partition.whole_from >= model.layers.size()) return;
   const Layer& first = model.layers[partition.whole_from];
-  const Bytes matrix =
-      static_cast<double>(groups.micro_batch) * static_cast<double>(elements(first.input)) * groups.element;
+  const Bytes matrix = static_cast<double>(groups.micro_batch) * elements(first.input) * groups.element;
   LayerCalls& calls = groups.calls[partition.whole_from];
   const CollectiveId forward =
       add_collective(groups.plan, Collective::Kind::all_to_all, groups.group, matrix);
   if (!forward.exists()) return;
-  groups.plan.collectives.back().layer = static_cast<int>(partition.whole_from);
+  groups.plan.collectives.back().layer = partition.whole_from;
   calls.before_forward.push_back({forward, "exchange"});
   if (!backward_data_needed(model)[partition.whole_from]) return;
   calls.after_backward.push_back({forward, "exchange"});
@@ -194,7 +192,7 @@ void add_statistics(const Model& model, Statistics over, GroupPlan& groups) {
     if (!sum.exists()) continue;
     Collective& statistics = groups.plan.collectives.back();
     statistics.buffer.array = Array::statistics;
-    statistics.layer = static_cast<int>(i);
+    statistics.layer = i;
     groups.calls[i].after_forward.push_back({sum, "statistics"});
     groups.calls[i].after_backward.push_back({sum, "statistics"});
   }

@@ -93,8 +93,8 @@ void take_own_experts(const YamlMap& map, const Model& model, const std::vector<
   for (const char* key : {"experts", "top", "every"}) {
     if (map.has(key)) map.at(key).refuse("not valid: the network has experts of its own");
   }
-  experts.count = static_cast<int>(model.layers[layers.front()].experts);
-  experts.top = static_cast<int>(model.layers[layers.front()].top);
+  experts.count = model.layers[layers.front()].experts;
+  experts.top = model.layers[layers.front()].top;
   for (const std::size_t layer : layers) {
     if (model.layers[layer].experts != experts.count)
       map.value().refuse("the layers of the network have different numbers of experts");

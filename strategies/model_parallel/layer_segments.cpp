@@ -191,10 +191,10 @@ PassSegments make_passes(const std::vector<LayerCalls>& calls, LayerRange layers
   PassSegments made;
   PassBuilder forward(made.forward), backward(made.backward);
   for (int layer = layers.first; layer < layers.last; ++layer)
-    forward_layer(forward, calls[static_cast<std::size_t>(layer)], layer, overlap);
+    forward_layer(forward, calls[layer], layer, overlap);
   for (int layer = layers.last - 1; layer >= layers.first; --layer) {
-    backward_layer(backward, calls[static_cast<std::size_t>(layer)], layer, overlap);
-    backward.sums(sums[static_cast<std::size_t>(layer)]);
+    backward_layer(backward, calls[layer], layer, overlap);
+    backward.sums(sums[layer]);
   }
   return made;
 }

@@ -18,7 +18,7 @@ Parts read_split(const YamlValue& value, const Model& model) {
   const std::size_t dimensions = std::max<std::size_t>(model.input.size(), 2) - 1;
   Parts parts(dimensions, 1);
   if (!value.is(YamlNode::Kind::sequence)) {
-    parts.front() = static_cast<int>(value.integer(1, kMostParts));
+    parts.front() = value.integer(1, kMostParts);
     return parts;
   }
   const std::vector<YamlValue> list = value.list();
@@ -26,7 +26,7 @@ Parts read_split(const YamlValue& value, const Model& model) {
     value.expected(fmt::format("{} integers, devices along each dimension", dimensions));
   double devices = 1;
   for (std::size_t i = 0; i < dimensions; ++i) {
-    parts[i] = static_cast<int>(list[i].integer(1, kMostParts));
+    parts[i] = list[i].integer(1, kMostParts);
     devices *= parts[i];
   }
   if (devices > kMostParts)

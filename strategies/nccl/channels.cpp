@@ -20,8 +20,8 @@ class RingSearch {
       const auto a = std::find(devices.begin(), devices.end(), peer.a) - devices.begin();
       const auto b = std::find(devices.begin(), devices.end(), peer.b) - devices.begin();
       if (std::max(a, b) == static_cast<std::ptrdiff_t>(count_)) continue;
-      cable(static_cast<std::size_t>(a), static_cast<std::size_t>(b)) += peer.count;
-      cable(static_cast<std::size_t>(b), static_cast<std::size_t>(a)) += peer.count;
+      cable(a, b) += peer.count;
+      cable(b, a) += peer.count;
     }
   }
 
@@ -165,7 +165,7 @@ void lay_inside(const Platform& platform, const NcclRanks& group, NcclChannels& 
     result.nvlink = true;
     result.port = node.peer.bandwidth;
     result.rings = ring_share(platform.software.compute_capability) * result.port;
-    result.channels = std::clamp(static_cast<int>(std::lround(result.port.value / 20e9)), 1, kMostChannels);
+    result.channels = std::clamp<int>(std::lround(result.port.value / 20e9), 1, kMostChannels);
     return;
   }
   const int rings = rings_over_links(node.peers, group.devices);

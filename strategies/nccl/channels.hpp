@@ -22,7 +22,7 @@ struct NcclRanks {
   /// Communicators of this form that work in the same node at the same time: they share NICs and sockets.
   int side_by_side = 1;
 
-  int ranks() const { return nodes * static_cast<int>(devices.size()); }
+  int ranks() const { return nodes * devices.size(); }
   bool operator==(const NcclRanks&) const = default;
 };
 

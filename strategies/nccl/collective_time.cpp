@@ -38,7 +38,7 @@ struct Estimates {
 
   int ranks() const { return channels.ranks; }
   int nodes() const { return channels.nodes; }
-  std::size_t by_nodes() const { return static_cast<std::size_t>(std::min(nodes(), 3) - 1); }
+  std::size_t by_nodes() const { return std::min(nodes(), 3) - 1; }
   bool all_reduce() const { return operation == NcclOperation::all_reduce; }
   const NcclTuning& tuning() const { return nccl_tuning(software.nccl); }
   const NcclLimits& limits() const { return nccl_limits(software.nccl, software.compute_capability); }

@@ -194,7 +194,7 @@ const NcclLimits& nccl_limits(int version, int compute_capability) {
 double nccl_tree_correction(int version, NcclProtocol protocol, double bytes) {
   const double power = std::floor(std::log2(std::max(1.0, bytes / 64)));
   const auto& row = correction_of(version).at(static_cast<std::size_t>(protocol));
-  return power < static_cast<double>(row.size()) ? row[static_cast<std::size_t>(power)] : 1;
+  return power < row.size() ? row[static_cast<std::size_t>(power)] : 1;
 }
 
 }  // namespace stepcast

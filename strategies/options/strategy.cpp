@@ -117,15 +117,14 @@ Seconds array_work(const Workload& workload, double arrays) {
 
 Seconds array_work(const Workload& workload, LayerRange layers, double arrays) {
   double update = 0;
-  for (int i = layers.first; i < layers.last; ++i)
-    update += workload.median[static_cast<std::size_t>(i)].update;
+  for (int i = layers.first; i < layers.last; ++i) update += workload.median[i].update;
   return {update * arrays / workload.update_arrays};
 }
 
 void swap_to_host(const Model& model, const ActivationOffload& swap, Workload& workload) {
   std::vector<double> copy;  // seconds
   for (const double elements : copied_elements(model, swap.memory)) {
-    const Bytes size = static_cast<double>(swap.memory.batch) * elements * swap.element;
+    const Bytes size = swap.memory.batch * elements * swap.element;
     copy.push_back((size / swap.bandwidth).value);
   }
   const auto lengthen = [&](std::vector<LayerSeconds>& layers) {
@@ -169,7 +168,7 @@ bool has_dropout(const Model& model) {
 
 Bytes batch_norm_statistics(const Layer& layer) {
   if (layer.kind != LayerKind::batch_norm) return {};
-  return {2.0 * 4 * static_cast<double>(layer.output.front())};
+  return {2.0 * 4 * layer.output.front()};
 }
 
 namespace {

@@ -145,7 +145,7 @@ void start_push(Worker& worker, const Servers& servers, Array update, ClientStat
 
 SubProgram start_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads) {
   const Bytes input = worker.workload().input;
-  while (static_cast<int>(loads.size()) < options.prefetch) loads.push_back(worker.start_load(input));
+  while (std::ssize(loads) < options.prefetch) loads.push_back(worker.start_load(input));
   if (options.overhead.value > 0) co_await worker.pause(options.overhead);
   loads.push_back(worker.start_load(input));
   co_await worker.finished(std::move(loads.front()));

@@ -179,8 +179,8 @@ Tree tree_of(const Setting& setting, const ServerOptions& options) {
 
 Exchanged exchanged_of(const Setting& setting, const ServerOptions& options) {
   Exchanged exchanged;
-  exchanged.size = options.exchanged.value_or(static_cast<double>(trainable_parameters(setting.model)) *
-                                              options.training.element());
+  exchanged.size =
+      options.exchanged.value_or(trainable_parameters(setting.model) * options.training.element());
   exchanged.arrays = options.arrays.value_or(static_cast<int>(gradient_tensors(setting.model)));
   if (!options.exchanged) exchanged.elements.end = trainable_parameters(setting.model);
   return exchanged;
@@ -192,8 +192,7 @@ Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int ind
   shard.codec = exchanged.codec;
   const std::int64_t all = exchanged.elements.size();
   shard.elements = {part_begin(all, options.shards, index), part_begin(all, options.shards, index + 1)};
-  if (options.by_array)
-    shard.parts = static_cast<int>(std::ceil(static_cast<double>(exchanged.arrays) / options.shards));
+  if (options.by_array) shard.parts = std::ceil(static_cast<double>(exchanged.arrays) / options.shards);
   return shard;
 }
 

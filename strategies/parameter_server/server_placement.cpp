@@ -87,8 +87,7 @@ std::vector<int> free_hosts(const Setting& setting) {
 std::vector<int> hosts_of_workers(const Setting& setting, int servers) {
   std::vector<int> hosts;
   for (int i = 0; i < servers; ++i) {
-    const auto worker =
-        static_cast<std::size_t>(i) * setting.devices.size() / static_cast<std::size_t>(servers);
+    const auto worker = i * setting.devices.size() / servers;
     hosts.push_back(setting.platform.host_endpoint(setting.platform.node_of(setting.devices[worker])));
   }
   return hosts;
@@ -97,12 +96,12 @@ std::vector<int> hosts_of_workers(const Setting& setting, int servers) {
 }  // namespace
 
 std::vector<int> servers_of_arrays(const std::vector<Bucket>& buckets, int servers) {
-  std::vector<double> held(static_cast<std::size_t>(servers), 0);
+  std::vector<double> held(servers, 0);
   std::vector<int> places(buckets.size(), 0);
   for (std::size_t i = buckets.size(); i-- > 0;) {  // the first bucket is the network's last
     const auto least = std::min_element(held.begin(), held.end());
     *least += buckets[i].gradient.value;
-    places[i] = static_cast<int>(least - held.begin());
+    places[i] = least - held.begin();
   }
   return places;
 }
@@ -119,14 +118,14 @@ std::vector<int> server_places(const Setting& setting, ServerOptions::Place plac
   if (place == ServerOptions::Place::colocated) return hosts_of_workers(setting, servers);
   const bool device = place == ServerOptions::Place::own_device;
   std::vector<int> free = device ? free_devices(setting) : free_hosts(setting);
-  if (static_cast<int>(free.size()) < servers) {
+  if (std::ssize(free) < servers) {
     at.refuse(
         fmt::format("{} servers need a {} each in addition to {} workers, but {} of platform {} {} free; set "
                     "platform.nodes, or server: colocated",
                     servers, device ? "device" : "node", setting.workers(), free.size(),
                     setting.platform.name, free.size() == 1 ? "is" : "are"));
   }
-  free.resize(static_cast<std::size_t>(servers));
+  free.resize(servers);
   return free;
 }
 
@@ -200,7 +199,7 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
       server.rules.clients.emplace_back(server.leaf ? rank_for(tree, options, child, shard).value
                                                     : tree.first_sub_master() + child);
     }
-    server.rules.take = static_cast<int>(server.rules.clients.size()) - strategy.backup_workers;
+    server.rules.take = server.rules.clients.size() - strategy.backup_workers;
     server.elements =
         strategy.whole_arrays ? exchanged.elements : share_of(exchanged, options, shard, {}).elements;
     server.apply.run = apply_arithmetic(options, strategy, server);
@@ -223,7 +222,7 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
     server.pull = strategy.pull;
     for (int worker = i; worker < tree.workers; worker += tree.sub_masters)
       server.rules.clients.emplace_back(worker * tree.ranks);
-    server.rules.take = static_cast<int>(server.rules.clients.size());
+    server.rules.take = server.rules.clients.size();
     server.apply.run = apply_arithmetic(options, strategy, server);
     if (exchanged.codec.kind != Compression::none)
       server.restore.run = restore_update(exchanged.codec, server.elements);

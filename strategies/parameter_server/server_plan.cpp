@@ -55,16 +55,15 @@ Memory memory_of(const Setting& setting, const ServerOptions& options, const Ser
   const int machines = options.machines_per_replica;
   Memory held = machines > 1 ? training_memory(partition(setting.model, machines).sharded.part, memory)
                              : training_memory(setting.model, memory);
-  held.gradients = held.gradients + strategy.held_arrays * 4 *
-                                        static_cast<double>(trainable_parameters(setting.model)) / machines *
-                                        Bytes{1};
+  held.gradients =
+      held.gradients + strategy.held_arrays * 4 * trainable_parameters(setting.model) / machines * Bytes{1};
   return held;
 }
 
 /// Layer times of the whole network for a mini-batch of `samples`.
 TimedWorkload whole_workload(const Setting& setting, const ServerOptions& options, std::int64_t samples) {
   TimedWorkload timed = make_workload(setting.model, setting.times(samples), options.training.compute_factor);
-  timed.workload.input = static_cast<double>(samples) * setting.sample_size;
+  timed.workload.input = samples * setting.sample_size;
   return timed;
 }
 
@@ -214,7 +213,7 @@ const std::vector<double>& later_updates(const Records& records) {
 
 void add_staleness(std::vector<double> staleness, Figures& figures) {
   if (staleness.empty()) return;
-  const auto count = static_cast<double>(staleness.size());
+  const double count = staleness.size();
   const auto p95 = staleness.begin() + static_cast<std::ptrdiff_t>(std::ceil(0.95 * count)) - 1;
   std::nth_element(staleness.begin(), p95, staleness.end());
   figures.emplace_back("staleness_mean",
@@ -238,12 +237,12 @@ Figures server_figures(const ServerCounts& counts, const Records& records, doubl
   add_utilization(records, "server", figures);
   add_utilization(records, "sub_master", figures);
   figures.emplace_back("updates_per_second", counts.updates_a_step / seconds);
-  add_knee(counts.own_seconds, static_cast<double>(list(records, "applied").size()), records, figures);
+  add_knee(counts.own_seconds, list(records, "applied").size(), records, figures);
   const auto& dropped = list(records, "dropped");
   if (counts.mode == ServerRules::Mode::synchronous) {
     const std::size_t taken = list(records, "staleness").size() + list(records, "first_staleness").size();
-    const double all = static_cast<double>(dropped.size() + taken);
-    figures.emplace_back("dropped_share", all > 0 ? static_cast<double>(dropped.size()) / all : 0);
+    const double all = dropped.size() + taken;
+    figures.emplace_back("dropped_share", all > 0 ? dropped.size() / all : 0);
   }
   const auto& lead = list(records, "lead");
   if (!lead.empty()) figures.emplace_back("staleness_lead", *std::max_element(lead.begin(), lead.end()));

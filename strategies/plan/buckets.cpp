@@ -64,10 +64,10 @@ std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, 
   std::int64_t begin = 0;  // first element of the open bucket
   for (const LayerGradients& arrays : layers) begin += total(arrays);
   std::vector<Bucket> buckets;
-  int last = static_cast<int>(layers.size());
+  int last = layers.size();
   std::int64_t end = begin;
   for (int layer = last - 1; layer >= 0; --layer) {
-    const LayerGradients& arrays = layers[static_cast<std::size_t>(layer)];
+    const LayerGradients& arrays = layers[layer];
     begin -= total(arrays);
     const double held = gradient_bytes(end - begin, element);
     const bool by_first = first && buckets.empty();

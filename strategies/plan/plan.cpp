@@ -46,7 +46,7 @@ std::vector<PipelineAction> pipeline_schedule(PipelineOrder order, int stage, in
 }
 
 std::vector<int> most_in_flight(const std::vector<PipelineAction>& actions, int chunks) {
-  std::vector<int> held(static_cast<std::size_t>(chunks)), most = held;
+  std::vector<int> held(chunks), most = held;
   const auto sum = [](const std::vector<int>& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0);
   };
@@ -54,7 +54,7 @@ std::vector<int> most_in_flight(const std::vector<PipelineAction>& actions, int 
   for (const PipelineAction& one : actions) {
     expects(0 <= one.chunk && one.chunk < chunks, "actions of the stage's chunks");
     if (split && one.pass == Work::backward && !one.weights) continue;
-    held[static_cast<std::size_t>(one.chunk)] += one.pass == Work::forward ? 1 : -1;
+    held[one.chunk] += one.pass == Work::forward ? 1 : -1;
     if (sum(held) > sum(most)) most = held;
   }
   return most;
@@ -175,7 +175,7 @@ int even_ranks_per_node(const Platform& platform, const std::vector<int>& endpoi
 
 Communicator communicator(const Platform& platform, const IdTable<RankId, int>& endpoints,
                           std::vector<RankId> ranks, int size) {
-  expects(size > 0 && static_cast<int>(ranks.size()) % size == 0, "whole groups of ranks");
+  expects(size > 0 && std::ssize(ranks) % size == 0, "whole groups of ranks");
   Communicator made;
   made.ranks = std::move(ranks);
   made.size = size;
@@ -183,7 +183,7 @@ Communicator communicator(const Platform& platform, const IdTable<RankId, int>& 
   int least = size;
   for (std::size_t i = 0; i < made.ranks.size(); ++i) {
     one_group.push_back(endpoints[made.ranks[i]]);
-    if (static_cast<int>(one_group.size()) < size) continue;
+    if (std::ssize(one_group) < size) continue;
     const int here = even_ranks_per_node(platform, one_group);
     if (i + 1 > static_cast<std::size_t>(size) && here != least) least = 1;  // groups of different placement
     if (i + 1 == static_cast<std::size_t>(size)) least = here;

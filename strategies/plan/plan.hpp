@@ -80,7 +80,7 @@ struct Communicator {
   int in_flight = 1;            ///< collectives at once, over all streams
   bool user_specified = false;  ///< the scenario's options set all_reduce, streams and in_flight
 
-  int groups() const { return static_cast<int>(ranks.size()) / size; }
+  int groups() const { return std::ssize(ranks) / size; }
 };
 
 /// A collective of the run, known before the run starts. Programs start it by its index in the plan.

@@ -15,16 +15,16 @@ double lognormal(double sigma, double number) {
 }
 
 std::uint32_t item_of(int layer, Work pass) {
-  return 1 + 3 * static_cast<std::uint32_t>(layer) + static_cast<std::uint32_t>(pass);
+  return 1 + 3 * layer + static_cast<std::uint32_t>(pass);
 }
 
 /// Index of the measured step that a worker replays. It is one of the worker's own rank, because one core may
 /// be slower than another for minutes. Workers of different ranks replay the same moment.
 int sample_of(const MeasuredSteps& measured, RandomKey key, std::uint32_t worker) {
-  const auto ranks = static_cast<std::uint32_t>(measured.ranks);
+  const std::uint32_t ranks = measured.ranks;
   const std::size_t each = measured.count / ranks;
   key.worker = worker / ranks;
-  return static_cast<int>(worker % ranks * each + uniform_index(key, each));
+  return worker % ranks * each + uniform_index(key, each);
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ double mean_step(const std::vector<double>& ends, double until) {
   if (ends.size() == 1) return ends.front();
   const auto before = std::upper_bound(ends.begin(), ends.end(), until) - ends.begin();
   const auto last = std::max<std::ptrdiff_t>(before - 1, 1);
-  return (ends[static_cast<std::size_t>(last)] - ends.front()) / static_cast<double>(last);
+  return (ends[last] - ends.front()) / last;
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ double common_step_seconds(const std::vector<std::vector<double>>& ends) {
   }
   if (first.empty()) throw std::invalid_argument("no worker ended a step");
   if (first.size() == 1) return first.front();
-  return (first.back() - first.front()) / static_cast<double>(first.size() - 1);
+  return (first.back() - first.front()) / (first.size() - 1);
 }
 
 double asynchronous_step_seconds(const Plan& plan, const std::vector<std::vector<double>>& ends) {

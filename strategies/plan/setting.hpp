@@ -82,7 +82,7 @@ struct Setting {
   double epoch_samples = 0;  ///< samples of one pass over the data; 0: not given
   MeasuredTimes measured = {};
 
-  int workers() const { return static_cast<int>(devices.size()); }
+  int workers() const { return devices.size(); }
   /// The measured time of an arithmetic; none if it was not measured.
   std::optional<Seconds> measured_time(const std::string& arithmetic) const;
 };

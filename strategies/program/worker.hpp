@@ -75,7 +75,7 @@ struct Workload {
   std::vector<Bytes> statistics;  ///< batch-norm statistics of each layer; 0: none
   Bytes input;                    ///< input of one micro-batch, read from storage
 
-  int layers() const { return static_cast<int>(median.size()); }
+  int layers() const { return median.size(); }
 };
 
 constexpr RoleId kAnyone;  ///< in a receive: a message of any role

@@ -50,15 +50,14 @@ class Replayer {
 
   ReplayedRank rank(int number) {
     ReplayedRank rank;
-    const auto& nodes = run_.nodes[static_cast<std::size_t>(number)];
+    const auto& nodes = run_.nodes[number];
     std::unordered_map<std::uint64_t, int> index;
     for (const ChakraNode& node : nodes) {
-      const int own = static_cast<int>(rank.nodes.size());
+      const int own = rank.nodes.size();
       index.emplace(node.id, own);
       rank.nodes.push_back(replayed(number, node));
-      rank.nodes.back().after = static_cast<int>(node.after.size());
-      for (const std::uint64_t earlier : node.after)
-        rank.nodes[static_cast<std::size_t>(index.at(earlier))].next.push_back(own);
+      rank.nodes.back().after = node.after.size();
+      for (const std::uint64_t earlier : node.after) rank.nodes[index.at(earlier)].next.push_back(own);
       if (node.type == ChakraNode::Type::collective) call(number, node, own, rank);
     }
     return rank;
@@ -68,20 +67,18 @@ class Replayer {
   void check_calls(const std::vector<ReplayedRank>& ranks) const {
     for (const auto& [members, number] : communicators_) {
       const auto calls_of = [&, number = number](int rank) {
-        const ReplayedRank& own = ranks[static_cast<std::size_t>(rank)];
+        const ReplayedRank& own = ranks[rank];
         std::vector<CollectiveId> calls;
         if (number.index() >= own.calls.size()) return calls;
-        for (const int i : own.calls[number.index()])
-          calls.push_back(own.nodes[static_cast<std::size_t>(i)].collective);
+        for (const int i : own.calls[number.index()]) calls.push_back(own.nodes[i].collective);
         return calls;
       };
       const auto expected = calls_of(members.front());
       for (const int rank : members) {
         if (calls_of(rank) != expected)
           throw InputError(fmt::format("{}: expected the same {} collectives of the group of ranks {} as {}",
-                                       run_.files[static_cast<std::size_t>(rank)].string(), expected.size(),
-                                       fmt::join(members, " "),
-                                       run_.files[static_cast<std::size_t>(members.front())].string()));
+                                       run_.files[rank].string(), expected.size(), fmt::join(members, " "),
+                                       run_.files[members.front()].string()));
       }
     }
   }
@@ -97,7 +94,7 @@ class Replayer {
   ReplayedNode replayed(int rank, const ChakraNode& node) {
     ReplayedNode made;
     made.name = node.name;
-    const double seconds = 1e-6 * static_cast<double>(node.microseconds);
+    const double seconds = 1e-6 * node.microseconds;
     switch (node.type) {
       case ChakraNode::Type::compute:
         if (node.microseconds == 0) break;
@@ -138,17 +135,15 @@ class Replayer {
     if (is_new) {
       std::vector<RankId> ranks;
       for (const int member : members) ranks.emplace_back(member);
-      Communicator one =
-          communicator(platform_, plan_.endpoints, std::move(ranks), static_cast<int>(members.size()));
+      Communicator one = communicator(platform_, plan_.endpoints, std::move(ranks), members.size());
       apply(communication_, one);
       known->second = add(plan_, std::move(one));
     }
     const Collective::Kind kind = replayed_kind(node.collective);
     const bool puts_in_a_part = kind == Collective::Kind::all_gather || kind == Collective::Kind::all_to_all;
-    double bytes =
-        static_cast<double>(node.bytes) * (puts_in_a_part ? static_cast<double>(members.size()) : 1);
+    double bytes = node.bytes * (puts_in_a_part ? static_cast<double>(members.size()) : 1);
     if (node.collective == ChakraNode::Collective::barrier) bytes = 4;
-    ReplayedNode& replayed = made.nodes[static_cast<std::size_t>(own)];
+    ReplayedNode& replayed = made.nodes[own];
     replayed.communicator = known->second;
     replayed.collective = collective(known->second, kind, bytes, 0);
     made.calls.resize(std::max(made.calls.size(), known->second.index() + 1));
@@ -184,7 +179,7 @@ ChakraRun example_run(int ranks) {
   compute.on_host = false;
   ChakraNode sum{.id = 2, .name = "sum", .type = ChakraNode::Type::collective, .after = {1}};
   sum.bytes = 25 << 20;
-  ChakraRun run{{}, std::vector(static_cast<std::size_t>(ranks), std::vector{compute, sum}), {}};
+  ChakraRun run{{}, std::vector(ranks, std::vector{compute, sum}), {}};
   for (int rank = 0; rank < ranks; ++rank) run.files.emplace_back(fmt::format("example.{}.et", rank));
   return run;
 }
@@ -202,7 +197,7 @@ const Keys& replay_keys() {
 ChakraRun read_run(const YamlValue& traces, int workers) {
   if (traces.text() == "example") return example_run(workers);
   ChakraRun run = read_chakra_run(traces.text());
-  if (static_cast<int>(run.files.size()) != workers)
+  if (std::ssize(run.files) != workers)
     traces.refuse(
         fmt::format("has the traces of {} ranks; give workers: {}", run.files.size(), run.files.size()));
   return run;
@@ -225,7 +220,7 @@ Plan read_replay(const YamlValue& value, const Setting& setting) {
   for (int rank = 0; rank < plan.workers; ++rank) ranks.push_back(replayer.rank(rank));
   replayer.check_calls(ranks);
   for (int rank = 0; rank < plan.workers; ++rank) {
-    auto own = std::make_shared<const ReplayedRank>(std::move(ranks[static_cast<std::size_t>(rank)]));
+    auto own = std::make_shared<const ReplayedRank>(std::move(ranks[rank]));
     plan.roles.push_back(
         {fmt::format("rank {}", rank), RankId(rank), 1, 0, true,
          [own, steps = setting.steps](Worker& worker) { return replay(worker, *own, steps); }});

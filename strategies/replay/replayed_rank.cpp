@@ -21,7 +21,7 @@ class ReplayPlayer {
     may_call_.assign(rank_.nodes.size(), false);
     ended_ = 0;
     for (std::size_t i = 0; i < left_.size(); ++i) {
-      if (left_[i] == 0) ready_.push(static_cast<int>(i));
+      if (left_[i] == 0) ready_.push(i);
     }
     start_ready();
   }
@@ -39,7 +39,7 @@ class ReplayPlayer {
  private:
   bool has_ended() const { return error_ || ended_ == rank_.nodes.size(); }
 
-  const ReplayedNode& node(int i) const { return rank_.nodes[static_cast<std::size_t>(i)]; }
+  const ReplayedNode& node(int i) const { return rank_.nodes[i]; }
 
   /// Starts what is ready, the lowest first. Nodes that become ready meanwhile wait for their turn in this
   /// loop, so that the depth of calls does not grow with the trace.
@@ -67,7 +67,7 @@ class ReplayPlayer {
         if (hosted_.size() == 1) watch(i, worker_.start_collective(one.collective));
         return;
       case ReplayedNode::Kind::collective:
-        may_call_[static_cast<std::size_t>(i)] = true;
+        may_call_[i] = true;
         return start_calls(one.communicator);
       case ReplayedNode::Kind::send:
         return watch(i, worker_.start_send(one.peer, one.message));
@@ -80,7 +80,7 @@ class ReplayPlayer {
   void start_calls(CommunicatorId communicator) {
     const std::vector<int>& calls = rank_.calls[communicator.index()];
     std::size_t& next = called_[communicator.index()];
-    while (next < calls.size() && may_call_[static_cast<std::size_t>(calls[next])]) {
+    while (next < calls.size() && may_call_[calls[next]]) {
       const int i = calls[next++];
       watch(i, worker_.start_collective(node(i).collective));
     }
@@ -96,7 +96,7 @@ class ReplayPlayer {
   void end(int i) {
     ++ended_;
     for (const int later : node(i).next) {
-      if (--left_[static_cast<std::size_t>(later)] == 0) ready_.push(later);
+      if (--left_[later] == 0) ready_.push(later);
     }
     if (node(i).kind == ReplayedNode::Kind::host) {
       hosted_.pop_front();

@@ -7,8 +7,7 @@
 
 namespace stepcast {
 
-WorkQueue::WorkQueue(const Options& options)
-    : options_(options), replicas_(static_cast<std::size_t>(options.replicas)) {}
+WorkQueue::WorkQueue(const Options& options) : options_(options), replicas_(options.replicas) {}
 
 void WorkQueue::begin_batch() {
   ++batch_;
@@ -18,7 +17,7 @@ void WorkQueue::begin_batch() {
 }
 
 void WorkQueue::done(int number) {
-  Replica& replica = replicas_[static_cast<std::size_t>(number)];
+  Replica& replica = replicas_[number];
   const Order order = replica.order;
   replica.order = {};
   if (order.kind == Order::Kind::read) replica.batch = replica.given_batch;
@@ -27,7 +26,7 @@ void WorkQueue::done(int number) {
     replica.accrued = 0;
   }
   if (order.kind != Order::Kind::compute) return;
-  const auto task = static_cast<std::size_t>(order.task);
+  const std::size_t task = order.task;
   if (replica.given_batch != batch_ || done_[task]) {
     ++wasted_;
     return;
@@ -43,14 +42,12 @@ void WorkQueue::done(int number) {
 int WorkQueue::open_task() {
   if (given_ < options_.tasks) return given_++;
   if (!options_.backup_tasks) return -1;
-  while (copied_ < options_.tasks &&
-         (done_[static_cast<std::size_t>(copied_)] || copies_[static_cast<std::size_t>(copied_)] > 1))
-    ++copied_;
+  while (copied_ < options_.tasks && (done_[copied_] || copies_[copied_] > 1)) ++copied_;
   return copied_ < options_.tasks ? copied_ : -1;
 }
 
 Order WorkQueue::next(int number) {
-  Replica& replica = replicas_[static_cast<std::size_t>(number)];
+  Replica& replica = replicas_[number];
   Order& order = replica.order;
   const bool work_left = given_ < options_.tasks || (options_.backup_tasks && finished_ < options_.tasks);
   if (replica.accrued >= options_.send_every) {
@@ -58,7 +55,7 @@ Order WorkQueue::next(int number) {
   } else if (replica.batch < batch_ && work_left) {
     order = {Order::Kind::read};
   } else if (const int task = open_task(); task >= 0) {
-    ++copies_[static_cast<std::size_t>(task)];
+    ++copies_[task];
     order = {.kind = Order::Kind::compute, .task = task};
   } else {
     order = {replica.accrued > 0 ? Order::Kind::send : Order::Kind::wait};
@@ -78,11 +75,11 @@ double dot(std::span<const float> a, std::span<const float> b) {
 
 /// a += factor b
 void add(double factor, std::span<const float> b, std::span<float> a) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(a[i] + factor * b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = a[i] + factor * b[i];
 }
 
 void scale(double factor, std::span<float> values) {
-  for (float& value : values) value = static_cast<float>(factor * value);
+  for (float& value : values) value = factor * value;
 }
 
 std::vector<float> difference(std::span<const float> a, std::span<const float> b) {
@@ -99,7 +96,7 @@ VectorOperation vector_operation(int command, int most, std::size_t pairs, StepA
   if (acceptance == StepAcceptance::rejected) return {};
   if (command == 1) return {Kind::step_difference};
   if (command == 2) return {Kind::gradient_difference};
-  const std::size_t at = static_cast<std::size_t>(command) - 3;  // place in the two loops
+  const std::size_t at = command - 3;  // place in the two loops
   if (at < 2 * pairs) return {at % 2 == 0 ? Kind::step_dot : Kind::subtract_change, pairs - 1 - at / 2};
   if (at == 2 * pairs) return {Kind::scale};
   const std::size_t second = at - 2 * pairs - 1;

@@ -32,8 +32,7 @@ Message order_message(const Order& order, int tasks) {
   const int counted = order.counted ? 1 : 0;
   Message message;
   message.tag = kOrder;
-  message.value =
-      static_cast<double>((task * 2 + counted) * kOrderKinds + static_cast<std::int64_t>(order.kind));
+  message.value = (task * 2 + counted) * kOrderKinds + static_cast<std::int64_t>(order.kind);
   return message;
 }
 
@@ -43,8 +42,8 @@ Order order_of(const Message& message, int tasks) {
   Order order;
   order.kind = static_cast<Order::Kind>(number % kOrderKinds);
   order.counted = number / kOrderKinds % 2 == 1;
-  order.task = static_cast<int>(task % (tasks + 1)) - 1;
-  order.batch = static_cast<int>(task / (tasks + 1));
+  order.task = (task % (tasks + 1)) - 1;
+  order.batch = task / (tasks + 1);
   return order;
 }
 
@@ -242,8 +241,7 @@ void add_roles(Plan& plan, const std::shared_ptr<const SandblasterRun>& run, int
     plan.roles.push_back({name, RankId(plan.roles.size()), 1, -1, false, std::move(program)});
   };
   for (int i = 0; i < servers; ++i)
-    add("server",
-        [run, i](Worker& worker) { return sandblaster_server(worker, *run, static_cast<std::size_t>(i)); });
+    add("server", [run, i](Worker& worker) { return sandblaster_server(worker, *run, i); });
   add("coordinator", [run](Worker& worker) { return sandblaster_coordinator(worker, *run); });
 }
 
@@ -285,7 +283,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), 1);
   auto [workload, source] =
       make_workload(setting.model, setting.times(batch), options.training.compute_factor);
-  workload.input = static_cast<double>(batch) * setting.sample_size;
+  workload.input = batch * setting.sample_size;
   run.array = array_work(workload, 1);
   set_servers(setting, options, exchanged, array_seconds(setting, options, workload, source.kind, exchanged),
               run);

@@ -18,8 +18,8 @@ namespace {
 Arithmetic sum_models(Transport& transport) {
   return [&transport](Arrays& arrays) {
     const std::span<float> model = arrays.of(Array::parameters);
-    const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value,
-                                  static_cast<std::int64_t>(model.size()));
+    const auto rounds =
+        rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value, model.size());
     execute_rounds(transport, rounds, model.data());
   };
 }
@@ -78,8 +78,8 @@ LinkMeasurements time_arithmetic(Transport& transport, Network& network, const s
     LinkMeasurement& measured =
         links.emplace_back(LinkMeasurement{LinkMeasurement::What::arithmetic, one.name});
     measured.network = trace;
-    measured.bytes = 4.0 * static_cast<double>(network.all_parameters().elements);
-    measured.seconds = sum / static_cast<double>(medians.size());
+    measured.bytes = 4.0 * network.all_parameters().elements;
+    measured.seconds = sum / medians.size();
     measured.repeats = repeats;
   }
   return links;

@@ -47,7 +47,7 @@ int plan_rounds(const RankContext& run, bool sleeping, int forecasts, std::vecto
   double round = 0;
   for (CaptureJob& one : jobs) {
     const double step = step_seconds(run, *one.capture);
-    const int warm_up = static_cast<int>(std::ceil(kWarmSeconds / step));
+    const int warm_up = std::ceil(kWarmSeconds / step);
     one.capture->set_warm_up(warm_up);
     one.pairs = std::clamp(static_cast<int>(kPairSeconds / (2 * step)), 1, kMostPairs / kFewestRounds);
     round += (warm_up + 2 * one.pairs) * step;
@@ -65,7 +65,7 @@ int plan_turns(const RankContext& run, bool sleeping, int forecasts, std::vector
     one.pairs = std::clamp(kMostPairs / rounds, 1, one.pairs);
     if (one.capture != nullptr) one.capture->set_pairs(rounds * one.pairs);
   }
-  return rounds * static_cast<int>(jobs.size());
+  return rounds * jobs.size();
 }
 
 void capture_turn(const RankContext& run, CoreSpeedProbe* speed, const CaptureJob& job) {
@@ -134,8 +134,7 @@ void capture_compressions(const RankContext& run, const Validation& validation,
     capturing.device = source.device;
     capturing.name = file.stem().string();
     capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
-    capturing.elements =
-        static_cast<std::size_t>(trainable_parameters(library.model(YamlValue(model, "model"))));
+    capturing.elements = trainable_parameters(library.model(YamlValue(model, "model")));
     if (Network* const network = source.network ? source.network(variant) : nullptr) {
       capturing.elements = network->all_parameters().elements;
       capturing.next_gradient = [network, &state = run.state] {

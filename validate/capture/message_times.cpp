@@ -77,7 +77,7 @@ class ServerExchange {
 LinkMeasurements time_program_messages(const RankContext& run, Network& network,
                                        const std::function<void()>& progress) {
   const ParameterView& all = network.all_parameters();
-  const auto elements = static_cast<std::size_t>(all.elements);
+  const std::size_t elements = all.elements;
   // What a server receives and sends. A worker receives into its gradients, so that it keeps its parameters.
   std::vector<float> update(elements), center(elements);
   ServerExchange exchange(*run.message_transport, run.polling, run.state);
@@ -98,7 +98,7 @@ LinkMeasurements time_program_messages(const RankContext& run, Network& network,
     }
     if (!run.transport.is_rank_0()) continue;
     LinkMeasurement& one = rows.emplace_back(LinkMeasurement{LinkMeasurement::What::program_message});
-    one.bytes = 4.0 * static_cast<double>(size);
+    one.bytes = 4.0 * size;
     one.seconds = median_of(seconds);
     one.low = quantile(seconds, 0.25);
     one.high = quantile(seconds, 0.75);
@@ -132,7 +132,7 @@ double InStepTimes::on_thread(const std::function<void()>& work) {
 }
 
 void InStepTimes::all_reduce(std::span<float> summed) {
-  const auto elements = static_cast<std::int64_t>(summed.size());
+  const std::int64_t elements = summed.size();
   const auto rounds = rounds_of(ring_all_reduce({transport_.ranks(), 1}), transport_.rank().value, elements);
   const double seconds = on_thread([&] { execute_rounds(transport_, rounds, summed.data()); });
   pending_.emplace_back(elements, seconds);
@@ -174,11 +174,11 @@ LinkMeasurements InStepTimes::take_rows() {
         seconds[i] = std::min(seconds[i], rank[i]);
     }
     LinkMeasurement& one = rows.emplace_back(LinkMeasurement{LinkMeasurement::What::all_reduce, "ring"});
-    one.bytes = 4.0 * static_cast<double>(elements);
+    one.bytes = 4.0 * elements;
     one.seconds = uninterrupted_mean(seconds);
     one.low = quantile(seconds, 0.25);
     one.high = quantile(seconds, 0.75);
-    one.repeats = static_cast<std::int64_t>(seconds.size());
+    one.repeats = seconds.size();
     one.in_step = true;
   }
   seconds_.clear();
@@ -210,7 +210,7 @@ void CapturedExchanges::before_pass(Network& network, std::size_t layer, Pass pa
 
 void CapturedExchanges::take_copies(Trace& trace) {
   if (forward_copies_.empty() || backward_copies_.empty()) return;
-  add_host_time(trace, static_cast<int>(partition_.spatial.whole_from), {median_of(forward_copies_)},
+  add_host_time(trace, partition_.spatial.whole_from, {median_of(forward_copies_)},
                 {median_of(backward_copies_)});
   forward_copies_.clear();
   backward_copies_.clear();
@@ -234,8 +234,7 @@ void CapturedExchanges::reshard(Network& network, bool forward) {
     const int ways = device_count(partition_.spatial.parts);
     const Schedule schedule = all_to_all({ways, 1});
     std::vector<std::vector<Round>> phases;
-    for (const Phase& phase : schedule.phases)
-      phases.push_back(rounds_of_phase(schedule, phase, static_cast<std::int64_t>(size)));
+    for (const Phase& phase : schedule.phases) phases.push_back(rounds_of_phase(schedule, phase, size));
     resharding_ = std::make_unique<Resharding>(Resharding{std::move(copies), network.backend().allocate(size),
                                                           std::move(phases),
                                                           static_cast<std::int64_t>(size) / schedule.parts});
@@ -268,10 +267,10 @@ std::vector<CapturedExchanges::DimensionExchange> CapturedExchanges::exchanges_o
   const HaloExchange halo = halo_exchange(partition_.spatial.parts, received);
   if (halo.schedule == nullptr) return {};
   const auto elements = partition_.micro_batch * static_cast<std::int64_t>(halo.elements);
-  buffer_.resize(std::max(buffer_.size(), static_cast<std::size_t>(elements)));
+  buffer_.resize(std::max<std::size_t>(buffer_.size(), elements));
   Collective collective;
   collective.kind = Collective::Kind::exchange;
-  collective.layer = static_cast<int>(layer);
+  collective.layer = layer;
   collective.buffer.array = errors ? Array::errors : Array::activations;
   collective.buffer.size = Bytes{sizeof(float) * static_cast<double>(elements)};
   collective.schedule = halo.schedule;
@@ -299,14 +298,14 @@ void add(PassSamples& pass, Seconds more) {
 }  // namespace
 
 void add_host_time(Trace& trace, int layer, Seconds forward, Seconds backward) {
-  for (auto i = static_cast<std::size_t>(layer); i < trace.layers.size(); ++i) {
+  for (std::size_t i = layer; i < trace.layers.size(); ++i) {
     PassSamples& pass = trace.layers[i].forward;
     if (pass.seconds.empty()) continue;
     add(pass, forward);
     break;
   }
   for (int i = layer; i >= 0; --i) {
-    LayerTrace& one = trace.layers.at(static_cast<std::size_t>(i));
+    LayerTrace& one = trace.layers.at(i);
     PassSamples& pass = one.backward_data.seconds.empty() ? one.backward_weights : one.backward_data;
     if (!pass.seconds.empty()) return add(pass, backward);
   }
@@ -331,7 +330,7 @@ Trace with_messages(Trace trace, const Model& model, const ModelPartition& parti
   for (const LayerRange& stage : partition.stages) {
     if (stage.first == 0) continue;
     const StageBoundary boundary = boundary_before(model, stage.first, partition.micro_batch);
-    const Seconds each = host_time({4.0 * static_cast<double>(boundary.size)});
+    const Seconds each = host_time({4.0 * boundary.size});
     for (const int layer : {stage.first - 1, stage.first}) add_host_time(trace, layer, each, each);
   }
   return trace;

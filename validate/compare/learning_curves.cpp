@@ -92,8 +92,7 @@ Results with_forecast(const Results& learning, const Results& predicted) {
   Results joined{learning.scenario, {}};
   for (EvaluatedLoss& one : evaluations_of(learning)) {
     const auto found = seconds.find(one.point);
-    const double steps =
-        static_cast<double>(one.step) / std::max(1.0, static_cast<double>(one.mini_batches_a_step));
+    const double steps = one.step / std::max<double>(1.0, one.mini_batches_a_step);
     if (found != seconds.end()) one.predicted_seconds = steps * found->second;
     joined.rows.push_back(to_row(one));
   }

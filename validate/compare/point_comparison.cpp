@@ -77,7 +77,7 @@ std::vector<PointComparison> compare_points(const Results& predicted, const Resu
     one.point = name_of(found->first, keys.by);
     one.strategy = row.text("strategy");
     one.ranks = static_cast<int>(row.number("workers").value_or(0));
-    one.repeats = static_cast<int>(found->second.values.size());
+    one.repeats = found->second.values.size();
     one.disturbed = found->second.disturbed;
     one.predicted = *forecast;
     one.predicted_compute = row.number("compute_seconds").value_or(0);

@@ -34,7 +34,7 @@ constexpr double kSleepWhileSending = 1e-3, kSleep = 10e-3;
 double seconds_now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
 /// One MPI message with its memory, which the system maps when it is first used.
@@ -67,8 +67,8 @@ class MpiTransport : public Transport {
         communicator_(communicator),
         spin_(waiting.spin_seconds),
         may_poll_(std::move(waiting.may_poll)),
-        outgoing_(static_cast<std::size_t>(ranks)),
-        incoming_(static_cast<std::size_t>(ranks)) {
+        outgoing_(ranks),
+        incoming_(ranks) {
     if (waiting.wake_flags != nullptr) wake_flags_.emplace(waiting.wake_flags, rank);
     for (int number = 0; number < ranks; ++number) {
       const RankId peer(number);
@@ -101,9 +101,8 @@ class MpiTransport : public Transport {
     while (sent < count && segments.current().test()) {
       Segment& one = segments.current();
       const std::int64_t floats = std::min(kSegment, count - sent);
-      std::memcpy(one.data.get(), data + sent, static_cast<std::size_t>(floats) * sizeof(float));
-      check_mpi(MPI_Isend(one.data.get(), static_cast<int>(floats), MPI_FLOAT, peer.value, kTag,
-                          communicator_, &one.request),
+      std::memcpy(one.data.get(), data + sent, floats * sizeof(float));
+      check_mpi(MPI_Isend(one.data.get(), floats, MPI_FLOAT, peer.value, kTag, communicator_, &one.request),
                 "MPI_Isend");
       if (wake_flags_) wake_flags_->wake_sleeping(peer);
       segments.advance();
@@ -122,7 +121,7 @@ class MpiTransport : public Transport {
       if (on_receive == OnReceive::reduce) {
         std::transform(source, source + floats, target + got, target + got, std::plus<>());
       } else {
-        std::memcpy(target + got, source, static_cast<std::size_t>(floats) * sizeof(float));
+        std::memcpy(target + got, source, floats * sizeof(float));
       }
       got += floats;
       one.taken += floats;
@@ -172,8 +171,7 @@ class MpiTransport : public Transport {
  private:
   void post_receive(RankId peer, Segment& one) {
     one.floats = one.taken = 0;
-    check_mpi(MPI_Irecv(one.data.get(), static_cast<int>(kSegment), MPI_FLOAT, peer.value, kTag,
-                        communicator_, &one.request),
+    check_mpi(MPI_Irecv(one.data.get(), kSegment, MPI_FLOAT, peer.value, kTag, communicator_, &one.request),
               "MPI_Irecv");
   }
 
@@ -245,8 +243,7 @@ MPI_Comm MpiAllReduce::communicator_of(const std::vector<RankId>& ranks) {
   check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
   std::vector<int> numbers;
   for (const RankId rank : ranks) numbers.push_back(rank.value);
-  check_mpi(MPI_Group_incl(world, static_cast<int>(numbers.size()), numbers.data(), &group),
-            "MPI_Group_incl");
+  check_mpi(MPI_Group_incl(world, numbers.size(), numbers.data(), &group), "MPI_Group_incl");
   check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, group, kTag, &found->second), "MPI_Comm_create_group");
   MPI_Group_free(&group);
   MPI_Group_free(&world);
@@ -260,8 +257,7 @@ void MpiAllReduce::operator()(std::span<float> values, const std::vector<RankId>
   constexpr std::size_t kMost = std::numeric_limits<int>::max();
   for (std::size_t at = 0; at < values.size(); at += kMost) {
     const std::size_t count = std::min(kMost, values.size() - at);
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data() + at, static_cast<int>(count), MPI_FLOAT, MPI_SUM,
-                            communicator),
+    check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data() + at, count, MPI_FLOAT, MPI_SUM, communicator),
               "MPI_Allreduce");
   }
 }

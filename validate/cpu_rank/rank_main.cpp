@@ -86,11 +86,11 @@ std::unique_ptr<Transport> connected(const Cluster& cluster, int rank) {
   };
   const Listener listener(address(rank));
   const Place own{listener.endpoint().port, listener.endpoint().key};
-  std::vector<Place> places(static_cast<std::size_t>(cluster.ranks));
+  std::vector<Place> places(cluster.ranks);
   MPI_Allgather(&own, sizeof own, MPI_BYTE, places.data(), sizeof own, MPI_BYTE, MPI_COMM_WORLD);
   std::vector<Endpoint> endpoints;
   for (int peer = 0; peer < cluster.ranks; ++peer) {
-    const Place& place = places[static_cast<std::size_t>(peer)];
+    const Place& place = places[peer];
     endpoints.push_back({address(peer), static_cast<int>(place.port), place.key});
   }
   return connect_sockets(listener, RankId(rank), endpoints, cluster.window());

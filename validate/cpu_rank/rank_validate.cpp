@@ -184,7 +184,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
     captures.begin();
     runs.run_all(forecast);
     captures.write();
-    wait_for_stage(run.control, run.state, static_cast<std::uint32_t>(forecast + 1));
+    wait_for_stage(run.control, run.state, forecast + 1);
   }
   runs.run_all(options.forecasts);  // no turn of a capture is left
   learn_all({run, *backend, runs.collective_thread(), runs.messages(), runs.completions(), runs.last_run()},

@@ -139,7 +139,7 @@ void write_trace(const RankContext& run, const CaptureJob& one) {
   }
   const std::vector<std::string> texts = gather_texts_on_rank_0(run.transport, text);
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    if (!texts[rank].empty()) write_atomically(own_file(one.file, static_cast<int>(rank)), texts[rank]);
+    if (!texts[rank].empty()) write_atomically(own_file(one.file, rank), texts[rank]);
   }
 }
 
@@ -148,8 +148,7 @@ void write_trace(const RankContext& run, const CaptureJob& one) {
 bool have_same_shapes(Transport& transport, const CaptureJob& one) {
   if (one.shard.is_whole()) return true;
   std::vector<double> own;
-  for (const Layer& layer : one.shard.model().layers)
-    own.push_back(static_cast<double>(elements(layer.output)));
+  for (const Layer& layer : one.shard.model().layers) own.push_back(elements(layer.output));
   const auto all = gather_on_rank_0(transport, own);
   return std::ranges::all_of(all, [&](const auto& other) { return other == own; });
 }
@@ -276,7 +275,7 @@ TraceCaptures::TraceCaptures(const RankContext& run, const Validation& validatio
 
 void TraceCaptures::take_turns(double share) {
   for (; turn_ < share * turns_; ++turn_)
-    capture_turn(shared_.run, place_.speed, jobs_[static_cast<std::size_t>(turn_) % jobs_.size()]);
+    capture_turn(shared_.run, place_.speed, jobs_[turn_ % jobs_.size()]);
 }
 
 /// Lets captures that have too few undisturbed pairs take more turns: on a shared machine most steps may be
@@ -330,7 +329,7 @@ CapturedNetworks TraceCaptures::networks() const {
       networks.shards[one.file] = {one.shard, network};
       continue;
     }
-    network->fill_with_synthetic_data(static_cast<std::uint64_t>(1 + shared_.run.transport.rank().value));
+    network->fill_with_synthetic_data(1 + shared_.run.transport.rank().value);
     networks.whole[one.variant] = network;
   }
   return networks;

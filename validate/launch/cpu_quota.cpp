@@ -53,7 +53,7 @@ Hierarchy cpu_hierarchy() {
 std::string write_line(const std::filesystem::path& file, const std::string& line) {
   const int descriptor = open(file.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) return fmt::format("{}: {}", file.string(), std::strerror(errno));
-  const bool written = write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const bool written = write(descriptor, line.data(), line.size()) == std::ssize(line);
   const int error = errno;
   close(descriptor);
   return written ? "" : fmt::format("{}: {}", file.string(), std::strerror(error));

@@ -60,7 +60,7 @@ RankId first_rank_mpirun_reported(const std::filesystem::path& log, int ranks) {
 void check_descriptors(int ranks) {
   constexpr rlim_t kBase = 48, kEach = 8;  // of mpirun; with fewer than 40 for two ranks it waits for ever
   rlimit files{};
-  const rlim_t needed = kBase + kEach * static_cast<rlim_t>(ranks);
+  const rlim_t needed = kBase + kEach * ranks;
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= needed) return;
   files.rlim_cur = std::min(needed, files.rlim_max);
   if (setrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur == needed) return;

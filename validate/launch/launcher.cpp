@@ -158,8 +158,8 @@ void set_host_names(const SharedControlBlock& control, const RankJob& job) {
   for (int rank = 0; !job.remote && rank < job.cluster.ranks; ++rank)
     hosts.push_back(host_of(job.cluster, rank));
   for (const Host& host : job.remote ? job.remote->hosts : std::vector<Host>{})
-    hosts.insert(hosts.end(), static_cast<std::size_t>(host.slots), host.name);
-  hosts.resize(std::min(hosts.size(), static_cast<std::size_t>(job.cluster.ranks)));
+    hosts.insert(hosts.end(), host.slots, host.name);
+  hosts.resize(std::min<std::size_t>(hosts.size(), job.cluster.ranks));
   for (std::size_t rank = 0; rank < hosts.size(); ++rank)
     hosts[rank].copy(control.rank(RankId(rank)).host, sizeof RankState::host - 1);
 }

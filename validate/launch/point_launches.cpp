@@ -23,7 +23,7 @@ std::vector<std::string> run_points_apart(const RankJob& job, const Validation& 
   std::vector<std::string> failed;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     ValidationOptions of_point = options;
-    of_point.point = static_cast<int>(validation.points[i]);
+    of_point.point = validation.points[i];
     RankJob own = job;
     own.log = fmt::format("point-{}.log", validation.points[i] + 1);
     own.arguments = rank_arguments(of_point);

@@ -165,7 +165,7 @@ class RankAgent {
     } else if (frame.kind == Frame::job && !ranks_) {
       start(frame.body);
     } else if (frame.kind == Frame::stage && control_) {
-      open_stage(*control_, static_cast<std::uint32_t>(std::atoi(frame.name.c_str())));
+      open_stage(*control_, std::atoi(frame.name.c_str()));
     }
   }
 
@@ -239,7 +239,7 @@ int first_number(const std::vector<const char*>& variables) {
   for (const char* name : variables) {
     const char* text = std::getenv(name);
     const auto number = text == nullptr ? std::nullopt : parse_integer(text);
-    if (number && *number >= 0 && *number < 1 << 20) return static_cast<int>(*number);
+    if (number && *number >= 0 && *number < 1 << 20) return *number;
   }
   return -1;
 }

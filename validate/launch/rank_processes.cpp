@@ -59,7 +59,7 @@ std::string failure_text(const SharedControlBlock& control, const RankFailure& f
 }
 
 HeartbeatMonitor::HeartbeatMonitor(const SharedControlBlock& control, double heartbeat)
-    : control_(control), heartbeat_(heartbeat), last_beats_(static_cast<std::size_t>(control.ranks())) {
+    : control_(control), heartbeat_(heartbeat), last_beats_(control.ranks()) {
   for (auto& threads : last_beats_) threads.fill({0, Clock::now()});
 }
 
@@ -146,7 +146,7 @@ void leave_networks(const char* user_map, const char* group_map) {
 /// A file without a name that holds `text`, to be read from its beginning.
 int file_with(const std::string& text) {
   const int file = memfd_create("input", MFD_CLOEXEC);
-  if (file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size())) {
+  if (file >= 0 && write(file, text.data(), text.size()) == std::ssize(text)) {
     lseek(file, 0, SEEK_SET);
   }
   return file;

@@ -136,8 +136,8 @@ Rendezvous::Rendezvous(const RemoteRanks& ranks, const SharedControlBlock& contr
       folder_(std::move(folder)),
       arguments_(std::move(arguments)),
       program_hash_(sha256(read_file(rank_program()))),
-      hosts_(static_cast<std::size_t>(control.ranks())),
-      of_rank_(static_cast<std::size_t>(control.ranks())),
+      hosts_(control.ranks()),
+      of_rank_(control.ranks()),
       listener_(listening_socket(ranks.bind, port_)),
       accepting_([this] { accept_connections(); }) {}
 
@@ -213,19 +213,18 @@ bool Rendezvous::take_hello(Connection& connection) {
         fmt::format("rank {} on {}: its stepcast-rank is not the one of this machine; install the same build "
                     "on all hosts",
                     *rank, host.name));
-  host.cores = static_cast<int>(parse_integer(cores).value_or(0));
+  host.cores = parse_integer(cores).value_or(0);
   host.mhz = parse_number(mhz).value_or(0);
   measure_clock(connection, host);
   const std::lock_guard lock(mutex_);
-  const auto index = static_cast<std::size_t>(*rank);
+  const std::size_t index = *rank;
   if (of_rank_[index] != nullptr) return false;
   RankState& state = control_.rank(RankId(static_cast<int>(*rank)));
   std::snprintf(state.host, sizeof state.host, "%s", host.name.c_str());
   connection.rank = RankId(static_cast<int>(*rank));
   if (!ranks_.hosts.empty()) {
     std::size_t place = 0, before = 0;
-    while (before + static_cast<std::size_t>(ranks_.hosts[place].slots) <= index)
-      before += static_cast<std::size_t>(ranks_.hosts[place++].slots);
+    while (before + ranks_.hosts[place].slots <= index) before += ranks_.hosts[place++].slots;
     if (!ranks_.hosts[place].address.empty()) host.address = ranks_.hosts[place].address;
   }
   hosts_[index] = host;

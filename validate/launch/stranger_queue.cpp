@@ -66,7 +66,7 @@ StrangerQueue::Seen StrangerQueue::read(Stranger& one) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return Seen::nothing;
     if (got <= 0) return Seen::wrong;
-    one.bytes.append(buffer, static_cast<std::size_t>(got));
+    one.bytes.append(buffer, got);
   }
 }
 

@@ -124,9 +124,8 @@ bool is_wrong(const std::vector<std::string>& words, std::size_t column) {
 void read_row(const std::vector<std::string>& words, const NcclHeader& header, NcclTests& tests,
               const std::string& file, int line) {
   const auto bytes = parse_integer(words.front());
-  if (!bytes || static_cast<double>(*bytes) > kLargestFigure)
-    return;  // a line of a log that begins with a digit
-  const double size = static_cast<double>(*bytes);
+  if (!bytes || (*bytes) > kLargestFigure) return;  // a line of a log that begins with a digit
+  const double size = *bytes;
   if (size <= 0) return;
   for (std::size_t column = 3; column <= 5; ++column) {
     const std::size_t in_place = column + header.in_place;
@@ -172,7 +171,7 @@ NcclTests read_nccl_text(std::string_view text, const std::string& file) {
     refuse(file, 1,
            fmt::format("its ranks run in {} groups at once (NCCL_TESTS_SPLIT): expected one",
                        header.groups.size()));
-  tests.nodes = static_cast<int>(header.hosts.size());
+  tests.nodes = header.hosts.size();
   return tests;
 }
 

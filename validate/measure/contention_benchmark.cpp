@@ -99,8 +99,7 @@ LinkMeasurements measure_message_host(Transport& transport, Backend& backend,
     if (!transport.is_rank_0()) continue;
     for (std::size_t i = 0; i < repeats_of[2].seconds.size(); ++i)
       repeats_of[2].seconds[i] -= std::max(repeats_of[0].seconds[i], repeats_of[1].seconds[i]);
-    LinkMeasurement row =
-        link_measurement(What::message_host, "", 4.0 * static_cast<double>(size), repeats_of[2]);
+    LinkMeasurement row = link_measurement(What::message_host, "", 4.0 * size, repeats_of[2]);
     row.seconds = std::max(0.0, row.seconds);
     rows.push_back(row);
   }
@@ -131,7 +130,7 @@ LinkMeasurements measure_contention(Transport& transport, PollingPolicy& polling
   const double step =
       broadcast_from_rank_0(transport, transport.is_rank_0() ? median_of(undisturbed_seconds(steps)) : 0);
   const std::int64_t elements = elements_for(transport, step / 2);
-  std::vector<float> buffer(static_cast<std::size_t>(elements), 0);
+  std::vector<float> buffer(elements, 0);
   const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value, elements);
   const auto sum = [&] { execute_rounds(transport, rounds, buffer.data()); };
   CompletionQueue completions(&polling, [&] { transport.wake_to_poll(); });
@@ -157,7 +156,7 @@ LinkMeasurements measure_contention(Transport& transport, PollingPolicy& polling
   const LinkMeasurements messages = measure_message_host(transport, network.backend(), background, budget);
   if (!transport.is_rank_0()) return {};
   rows.insert(rows.end(), messages.begin(), messages.end());
-  const double bytes = 4.0 * static_cast<double>(elements);
+  const double bytes = 4.0 * elements;
   rows.push_back(link_measurement(What::compute_alone, "", 0, repeats_of[0]));
   rows.push_back(link_measurement(What::all_reduce_alone, "ring", bytes, repeats_of[1]));
   rows.push_back(link_measurement(What::compute_beside, "ring", bytes, repeats_of[2]));

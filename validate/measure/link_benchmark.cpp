@@ -102,7 +102,7 @@ class LinkBenchmark {
   /// network.
   float* buffer(std::int64_t elements) {
     const std::int64_t all = std::max(elements, kFootprint);
-    if (static_cast<std::int64_t>(buffer_.size()) < all) buffer_.assign(static_cast<std::size_t>(all), 0);
+    if (std::ssize(buffer_) < all) buffer_.assign(static_cast<std::size_t>(all), 0);
     if (next_ + elements > all) next_ = 0;
     float* region = buffer_.data() + next_;
     next_ += (elements + 15) / 16 * 16;
@@ -113,14 +113,14 @@ class LinkBenchmark {
                    const std::function<void(std::int64_t)>& once) {
     if (options_.on_progress)
       options_.on_progress(algorithm.empty() ? to_string(what) : to_string(what) + " " + algorithm);
-    for (std::int64_t bytes = smallest; static_cast<double>(bytes) <= options_.max_bytes; bytes *= 2) {
+    for (std::int64_t bytes = smallest; bytes <= options_.max_bytes; bytes *= 2) {
       buffer(bytes / 4);
       const Repeats repeats = time_repeated(
           transport_, options_.budget / options_.rounds, [&] { once(bytes / 4); },
           what == What::all_reduce ? options_.pause : 0);
       double middle = 0;
       if (transport_.is_rank_0()) {
-        accumulate(what, algorithm, static_cast<double>(bytes), repeats);
+        accumulate(what, algorithm, bytes, repeats);
         middle = median_of(undisturbed_seconds(repeats));
       }
       if (broadcast_from_rank_0(transport_, middle) * (what == What::half_round_trip ? 2 : 1) >
@@ -186,7 +186,7 @@ LinkMeasurement link_measurement(What what, const std::string& algorithm, double
   one.seconds = share * median_of(seconds);
   one.low = share * quantile(seconds, 0.25);
   one.high = share * quantile(seconds, 0.75);
-  one.repeats = static_cast<std::int64_t>(seconds.size());
+  one.repeats = seconds.size();
   one.cpu_seconds = share * repeats.cpu_seconds;
   return one;
 }
@@ -261,7 +261,7 @@ std::int64_t load_within(Transport& transport, const LinkMeasurements& waited, d
   constexpr double kMebibyte = 1 << 20;
   const auto storage = measured_storage(waited, 1);
   const double bytes = storage ? (0.75 * computation - storage->latency.value) * storage->bandwidth.value : 0;
-  const double most = static_cast<double>(std::ranges::max(kLoads));
+  const double most = std::ranges::max(kLoads);
   const double whole = kMebibyte * std::floor(std::clamp(bytes, 0.0, most) / kMebibyte);
   return static_cast<std::int64_t>(broadcast_from_rank_0(transport, whole));
 }
@@ -269,11 +269,11 @@ std::int64_t load_within(Transport& transport, const LinkMeasurements& waited, d
 LinkMeasurement load_measurement(What what, std::int64_t bytes, double seconds,
                                  const std::vector<double>& samples) {
   LinkMeasurement one{what};
-  one.bytes = static_cast<double>(bytes);
+  one.bytes = bytes;
   one.seconds = seconds;
   one.low = quantile(samples, 0.25);
   one.high = quantile(samples, 0.75);
-  one.repeats = static_cast<std::int64_t>(samples.size());
+  one.repeats = samples.size();
   return one;
 }
 

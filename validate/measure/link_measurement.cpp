@@ -40,7 +40,7 @@ LinkMeasurement read_measurement(const RowFields& fields) {
   one.off_core_seconds = fields.maybe_number("off_core_seconds");
   one.stolen_seconds = fields.maybe_number("stolen_seconds");
   one.in_step = fields.flag("in_step");
-  one.ranks = static_cast<int>(fields.integer("ranks", 0));
+  one.ranks = fields.integer("ranks", 0);
   return one;
 }
 

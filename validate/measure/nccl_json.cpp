@@ -31,14 +31,14 @@ void read_json_ranks(const nlohmann::json& config, NcclTests& tests) {
   constexpr std::int64_t kMost = 1 << 20;
   const auto each = config.value("nthreads", std::int64_t{1}) * config.value("ngpus", std::int64_t{1});
   const auto& devices = config.at("devices");
-  const auto processes = static_cast<std::int64_t>(devices.size());
+  const std::int64_t processes = devices.size();
   if (each < 1 || each > kMost || processes * each > kMost) return;
-  tests.ranks = static_cast<int>(processes * each);
+  tests.ranks = processes * each;
   std::set<std::string> hosts;
   for (const auto& device : devices) {
     if (device.contains("hostname")) hosts.insert(device.at("hostname").get<std::string>());
   }
-  tests.nodes = static_cast<int>(hosts.size());
+  tests.nodes = hosts.size();
 }
 
 /// The bandwidths of a row, if it is the fastest so far.

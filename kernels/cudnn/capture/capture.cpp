@@ -19,7 +19,7 @@ namespace {
 
 std::string pci_bus(int device) {
   std::array<char, 32> name{};
-  check(cudaDeviceGetPCIBusId(name.data(), static_cast<int>(name.size()), device), "cudaDeviceGetPCIBusId");
+  check(cudaDeviceGetPCIBusId(name.data(), name.size(), device), "cudaDeviceGetPCIBusId");
   return name.data();
 }
 
@@ -39,8 +39,8 @@ void check_sizes(const Model& model, const CaptureOptions& options) {
   constexpr double kMost = 2147483648.0;
   for (const Layer& layer : model.layers) {
     const bool by_cudnn = layer.kind == LayerKind::convolution || layer.kind == LayerKind::batch_norm;
-    const auto batch = static_cast<double>(options.batch);
-    const double most = batch * static_cast<double>(std::max(elements(layer.input), elements(layer.output)));
+    const double batch = options.batch;
+    const double most = batch * std::max(elements(layer.input), elements(layer.output));
     if (!by_cudnn || most < kMost) continue;
     throw LimitError(
         fmt::format("capture: layer {} of {} has a tensor of {:.4g} elements with batch {}, and cuDNN's "

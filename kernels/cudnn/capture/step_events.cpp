@@ -23,7 +23,7 @@ std::string read_all(int file) {
   std::string text;
   std::array<char, 4096> part{};
   for (ssize_t got; (got = read(file, part.data(), part.size())) > 0;) {
-    text.append(part.data(), static_cast<std::size_t>(got));
+    text.append(part.data(), got);
   }
   return text;
 }
@@ -163,7 +163,7 @@ double StepEvents::cost_of_event() {
   for (std::size_t i = 0; i < kEvents; ++i) record(i);
   check(cudaStreamSynchronize(device_->stream.get()), "cudaStreamSynchronize");
   std::vector<double> costs = intervals(kEvents);
-  const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
+  const auto middle = costs.begin() + (costs.size() / 2);
   std::nth_element(costs.begin(), middle, costs.end());
   return *middle;
 }

@@ -110,7 +110,7 @@ constexpr float kEpsilon = 1e-5f;
 inline unsigned blocks_for(std::int64_t elements) {
   constexpr std::int64_t kMost = 132 * 32;
   const std::int64_t needed = (elements + kThreads - 1) / kThreads;
-  return static_cast<unsigned>(needed < 1 ? 1 : needed > kMost ? kMost : needed);
+  return needed < 1 ? 1 : needed > kMost ? kMost : needed;
 }
 
 __device__ inline std::int64_t first_index() {
@@ -147,14 +147,14 @@ struct Divisor<std::int32_t> {
   std::int32_t size = 1;
   std::uint32_t factor = 1, shift = 0;
   Divisor() = default;
-  explicit Divisor(std::int64_t by) : size(static_cast<std::int32_t>(by)) {
+  explicit Divisor(std::int64_t by) : size(by) {
     while (std::int64_t{1} << shift < by) ++shift;
-    factor = static_cast<std::uint32_t>((((std::int64_t{1} << shift) - by) << 32) / by + 1);
+    factor = (((std::int64_t{1} << shift) - by) << 32) / by + 1;
   }
   __device__ std::int32_t quotient(std::int32_t index) const {
-    const auto i = static_cast<std::uint32_t>(index);
-    const auto high = static_cast<std::uint32_t>((std::uint64_t{i} * factor) >> 32);
-    return static_cast<std::int32_t>((high + i) >> shift);
+    const std::uint32_t i = index;
+    const std::uint32_t high = (std::uint64_t{i} * factor) >> 32;
+    return (high + i) >> shift;
   }
 };
 

@@ -93,7 +93,7 @@ struct Sum {
 struct Drop {
   DropoutMask mask;
   __device__ float operator()(const float* v, std::int64_t i) const {
-    return dropout_bits(mask.key, static_cast<std::uint32_t>(i)) < mask.threshold ? 0.f : v[0] * mask.scale;
+    return dropout_bits(mask.key, i) < mask.threshold ? 0.f : v[0] * mask.scale;
   }
 };
 
@@ -106,7 +106,7 @@ __global__ void element_loss_sum(bool squared, double weight, std::int64_t n, co
     sum += squared ? difference * difference : fmaxf(value, 0.f) - value * t[i] + log1pf(expf(-fabsf(value)));
   }
   sum = block_sum(sum);
-  if (threadIdx.x == 0) atomicAdd(loss, weight * static_cast<double>(sum) / static_cast<double>(n));
+  if (threadIdx.x == 0) atomicAdd(loss, weight * sum / n);
 }
 
 template <class T>
@@ -157,7 +157,7 @@ void element_loss_forward(const ElementLossShape& shape, const void* x, const fl
 
 void element_loss_backward(const ElementLossShape& shape, const void* x, const float* targets, void* dx,
                            cudaStream_t stream) {
-  const double slope = (shape.squared ? 2 : 1) * shape.weight / static_cast<double>(shape.elements);
+  const double slope = (shape.squared ? 2 : 1) * shape.weight / shape.elements;
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     element_loss_slope<<<blocks_for(shape.elements), kThreads, 0, stream>>>(

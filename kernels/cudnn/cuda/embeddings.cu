@@ -8,7 +8,7 @@ namespace {
 template <class T, int V, class Index>
 __global__ void take_rows(const float* tokens, const float* table, T* y, Index packs,
                           Divisor<Index> columns) {
-  for (Index i = static_cast<Index>(first_index()); i < packs; i += static_cast<Index>(index_step())) {
+  for (Index i = first_index(); i < packs; i += static_cast<Index>(index_step())) {
     Index token = i;
     const std::int64_t column = take(token, columns), row = static_cast<std::int64_t>(tokens[token]);
     store(converted<T>(load<V>(table + V * (row * columns.size + column))), y + std::int64_t{V} * i);
@@ -17,7 +17,7 @@ __global__ void take_rows(const float* tokens, const float* table, T* y, Index p
 
 template <class T, class Index>
 __global__ void add_rows(const float* tokens, const T* dy, float* gradient, Index n, Divisor<Index> columns) {
-  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+  for (Index i = first_index(); i < n; i += static_cast<Index>(index_step())) {
     Index token = i;
     const std::int64_t column = take(token, columns), row = static_cast<std::int64_t>(tokens[token]);
     atomicAdd(gradient + row * columns.size + column, to_float(dy[i]));

@@ -41,7 +41,7 @@ __global__ void copy_listed(const CopySegment* segments, const From* from, To* t
 template <class T, int V, class Index>
 __global__ void add_bias_kernel(const T* x, T* y, const float* bias, Index packs, Divisor<Index> inner,
                                 Divisor<Index> channels) {
-  for (Index i = static_cast<Index>(first_index()); i < packs; i += static_cast<Index>(index_step())) {
+  for (Index i = first_index(); i < packs; i += static_cast<Index>(index_step())) {
     AlignedVector<T, V> vector = load<V>(x + std::int64_t{V} * i);
     Index plane = inner.quotient(V * i);
     const Index channel = take(plane, channels);
@@ -108,7 +108,7 @@ Box<Index> on_device(const std::vector<Side>& sides) {
 
 template <class From, class To, class Index>
 __global__ void move_box(Box<Index> box, Index n, const From* from, To* to) {
-  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+  for (Index i = first_index(); i < n; i += static_cast<Index>(index_step())) {
     std::int64_t source = 0, target = 0;
     box.advance(i, source, target);
     to[target] = from_float<To>(to_float(from[source]));
@@ -133,7 +133,7 @@ __global__ void transpose_tiles(Transposition t, const From* from, To* to) {
   constexpr int kPad = 4 / sizeof(To);  // puts the elements of a column into different banks
   constexpr int kLines = kThreads / kTile, kEach = kTile / kLines;
   __shared__ To tile[kTile][kTile + kPad];
-  auto block = static_cast<std::int32_t>(blockIdx.x);
+  std::int32_t block = blockIdx.x;
   const std::int64_t row = std::int64_t{take(block, t.row_tiles)} * kTile;
   const std::int64_t column = std::int64_t{take(block, t.column_tiles)} * kTile;
   std::int64_t source = 0, target = 0;
@@ -197,7 +197,7 @@ void move_elements(const Move& move, const void* from, void* to, cudaStream_t st
       const From* first = static_cast<const From*>(from) + move.from_offset;
       To* result = static_cast<To*>(to) + move.to_offset;
       if (transposition.tiles > 0) {
-        const auto tiles = static_cast<unsigned>(transposition.tiles);
+        const unsigned tiles = transposition.tiles;
         transpose_tiles<<<tiles, kThreads, 0, stream>>>(transposition, first, result);
         return;
       }
@@ -214,7 +214,7 @@ void move_elements(const Move& move, const void* from, void* to, cudaStream_t st
 void convert(const void* from, Element from_element, void* to, Element to_element, std::size_t elements,
              cudaStream_t stream) {
   if (elements == 0) return;
-  const auto n = static_cast<std::int64_t>(elements);
+  const std::int64_t n = elements;
   with_type(from_element, [&](auto source) {
     with_type(to_element, [&](auto target) {
       using From = typename decltype(source)::type;
@@ -242,7 +242,7 @@ void convert_parts(const Conversion* parts, int count, Element from_element, Ele
 void copy_segments(const CopySegments& segments, const void* from, Element from_element, void* to,
                    Element to_element, cudaStream_t stream) {
   if (segments.count == 0) return;
-  const dim3 blocks(blocks_for(segments.longest / 4 + 1), static_cast<unsigned>(segments.count));
+  const dim3 blocks(blocks_for(segments.longest / 4 + 1), segments.count);
   with_type(from_element, [&](auto source) {
     with_type(to_element, [&](auto target) {
       using From = typename decltype(source)::type;
@@ -287,7 +287,7 @@ struct Factors {
 /// their gradients.
 template <class T, bool Back, class Index>
 __global__ void up_sample_kernel(Box<Index> inputs, Factors f, Index n, const T* from, T* to) {
-  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+  for (Index i = first_index(); i < n; i += static_cast<Index>(index_step())) {
     std::int64_t in = 0, corner = 0;
     inputs.advance(i, in, corner);
     float sum = 0;

@@ -53,7 +53,7 @@ __global__ void quantize_column(const float* gradient, std::int64_t elements, st
   above = block_sum(above);
   below = block_sum(below);
   positive = block_sum(positive);  // an exact count up to 16 million rows
-  const float negative = static_cast<float>(length) - positive;
+  const float negative = length - positive;
   above = positive > 0 ? above / positive : 0.f;
   below = negative > 0 ? below / negative : 0.f;
   std::uint32_t* words = sent.signs + blockIdx.x * ((rows + 31) / 32);
@@ -115,12 +115,12 @@ __global__ void background_load(const float4* from, float4* to, std::int64_t pac
 
 void update(const Optimizer& o, const UpdateArrays& arrays, cudaStream_t stream) {
   Rates r{};
-  r.rate = static_cast<float>(o.learning_rate);
-  r.momentum = static_cast<float>(o.momentum);
-  r.keep = static_cast<float>(o.decay);
+  r.rate = o.learning_rate;
+  r.momentum = o.momentum;
+  r.keep = o.decay;
   r.add = 1 - r.keep;
-  r.epsilon = static_cast<float>(o.epsilon);
-  const unsigned blocks = blocks_for(static_cast<std::int64_t>(arrays.elements));
+  r.epsilon = o.epsilon;
+  const unsigned blocks = blocks_for(arrays.elements);
   UpdateArrays a = arrays;
   switch (o.kind) {
     case Optimizer::Kind::sgd:
@@ -135,9 +135,9 @@ void update(const Optimizer& o, const UpdateArrays& arrays, cudaStream_t stream)
       scaled_by_root<<<blocks, kThreads, 0, stream>>>(a, r);
       break;
     case Optimizer::Kind::adam: {
-      const double t = static_cast<double>(arrays.step);
-      r.rate = static_cast<float>(o.learning_rate / (1 - std::pow(o.momentum, t)));
-      r.square_scale = static_cast<float>(1 / (1 - std::pow(o.decay, t)));
+      const double t = arrays.step;
+      r.rate = o.learning_rate / (1 - std::pow(o.momentum, t));
+      r.square_scale = 1 / (1 - std::pow(o.decay, t));
       adam<<<blocks, kThreads, 0, stream>>>(a, r);
     }
   }
@@ -146,7 +146,7 @@ void update(const Optimizer& o, const UpdateArrays& arrays, cudaStream_t stream)
 
 void quantize_one_bit(const float* gradient, std::int64_t elements, std::int64_t rows, float* residual,
                       const OneBitArrays& sent, cudaStream_t stream) {
-  const auto columns = static_cast<unsigned>((elements + rows - 1) / rows);
+  const unsigned columns = (elements + rows - 1) / rows;
   quantize_column<<<columns, kThreads, 0, stream>>>(gradient, elements, rows, residual, sent);
   check_launch("quantize_column");
 }

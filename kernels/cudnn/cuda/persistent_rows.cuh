@@ -63,7 +63,7 @@ __device__ std::int64_t row_of_thread() {
 template <class T, int Threads, class Run>
 __device__ void for_packs(int packs, const Run& run) {
   for (int k = 0; k < kMostPacks; ++k) {
-    const int at = static_cast<int>(threadIdx.x % Threads) + k * Threads;
+    const int at = (threadIdx.x % Threads) + k * Threads;
     if (at < packs) run(k, at * kPack<T>);
   }
 }
@@ -75,7 +75,7 @@ __global__ void normalize_persistent_rows(std::int64_t count, int packs, const T
   const std::int64_t row = row_of_thread<Threads>();
   if (row >= count) return;  // the row's whole warp
   const std::int64_t begin = row * packs * V;
-  const float length = static_cast<float>(packs * V);
+  const float length = packs * V;
   AlignedVector<T, V> x[kMostPacks];
   float mean = 0, variance = 0;
   for_packs<T, Threads>(packs, [&](int k, int at) {
@@ -109,7 +109,7 @@ __global__ void normalize_persistent_rows_back(std::int64_t count, int packs, co
   const std::int64_t row = row_of_thread<Threads>();
   if (row >= count) return;
   const std::int64_t begin = row * packs * V;
-  const float mean = means[row], inverse = inverses[row], length = static_cast<float>(packs * V);
+  const float mean = means[row], inverse = inverses[row], length = packs * V;
   AlignedVector<T, V> x[kMostPacks], dy[kMostPacks];
   float sum = 0, weighted = 0;
   for_packs<T, Threads>(packs, [&](int k, int at) {
@@ -141,7 +141,7 @@ __global__ void softmax_of_persistent_rows(std::int64_t count, int packs, bool c
   const std::int64_t row = row_of_thread<Threads>();
   if (row >= count) return;
   const std::int64_t length = packs * V, begin = row * length;
-  const int seen = static_cast<int>(causal ? row % length + 1 : length);
+  const int seen = causal ? row % length + 1 : length;
   AlignedVector<T, V> x[kMostPacks];
   float most = -INFINITY, total = 0;
   for_packs<T, Threads>(packs, [&](int k, int at) {

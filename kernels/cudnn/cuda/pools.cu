@@ -100,7 +100,7 @@ struct Found {
 template <class T, int V, bool Largest, class Index>
 __global__ void pool_windows(Pool<Index> pool, Index n, const T* x, T* y, std::uint16_t* taps) {
   constexpr int kTogether = 3;
-  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+  for (Index i = first_index(); i < n; i += static_cast<Index>(index_step())) {
     const Position<Index> out = position<V>(pool, i);
     const Taps<Index> depth(pool, out.at[0], 0), height(pool, out.at[1], 1), width(pool, out.at[2], 2);
     const Position<Index> first{out.n, out.c, {depth.first, height.first, width.first}};
@@ -136,7 +136,7 @@ __global__ void pool_windows(Pool<Index> pool, Index n, const T* x, T* y, std::u
 template <class T, int V, bool Largest, class Index>
 __global__ void pool_windows_back(Pool<Index> pool, Index n, const T* dy, T* dx, const std::uint16_t* taps) {
   constexpr int kTogether = 2;
-  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+  for (Index i = first_index(); i < n; i += static_cast<Index>(index_step())) {
     const Position<Index> in = position<V>(pool, i);
     const Windows<Index> depth(pool, in.at[0], 0), height(pool, in.at[1], 1), width(pool, in.at[2], 2);
     float sum[V] = {};
@@ -197,7 +197,7 @@ Pool<Index> on_device(const PoolShape& s, const Five& size, const Five& strides,
 
 /// True if the channels of both images lie side by side, and all packs are aligned.
 bool takes_packs(const PoolShape& s, Element element, const void* from, const void* to, const void* taps) {
-  const auto width = static_cast<std::int64_t>(16 / bytes_of(element));
+  const std::int64_t width = 16 / bytes_of(element);
   bool fits = s.in_stride[1] == 1 && s.out_stride[1] == 1 && s.in[1] % width == 0;
   for (const std::size_t d : {0, 2, 3, 4})
     fits = fits && s.in_stride[d] % width == 0 && s.out_stride[d] % width == 0;

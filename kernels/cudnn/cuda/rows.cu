@@ -34,7 +34,7 @@ __global__ void loss_rows(std::int64_t length, double weight, const T* all_x, co
   }
   if (threadIdx.x != 0) return;
   const float own = to_float(x[static_cast<std::int64_t>(targets[row])]);
-  atomicAdd(loss, weight * static_cast<double>(s.most + logf(s.total) - own) / gridDim.x);
+  atomicAdd(loss, weight * (s.most + logf(s.total) - own) / gridDim.x);
 }
 
 template <class T>
@@ -76,12 +76,12 @@ __global__ void normalize_rows(std::int64_t length, const T* all_x, const float*
   T* y = all_y + blockIdx.x * length;
   float mean = 0, variance = 0;
   for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) mean += to_float(x[i]);
-  mean = block_sum(mean) / static_cast<float>(length);
+  mean = block_sum(mean) / length;
   for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
     const float difference = to_float(x[i]) - mean;
     variance += difference * difference;
   }
-  const float inverse = rsqrtf(block_sum(variance) / static_cast<float>(length) + kEpsilon);
+  const float inverse = rsqrtf(block_sum(variance) / length + kEpsilon);
   for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
     y[i] = from_float<T>(scale[i] * (to_float(x[i]) - mean) * inverse + shift[i]);
   }
@@ -103,8 +103,8 @@ __global__ void normalize_rows_back(std::int64_t length, const T* all_x, const T
     sum += d;
     weighted += d * (to_float(x[i]) - mean) * inverse;
   }
-  sum = block_sum(sum) / static_cast<float>(length);
-  weighted = block_sum(weighted) / static_cast<float>(length);
+  sum = block_sum(sum) / length;
+  weighted = block_sum(weighted) / length;
   for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
     const float normal = (to_float(x[i]) - mean) * inverse;
     dx[i] = from_float<T>((to_float(dy[i]) * scale[i] - sum - normal * weighted) * inverse);
@@ -112,13 +112,13 @@ __global__ void normalize_rows_back(std::int64_t length, const T* all_x, const T
 }
 
 unsigned blocks(const Rows& rows) {
-  return static_cast<unsigned>(rows.count);
+  return rows.count;
 }
 
 /// Number of threads: whole warps, as many as the row fills, at most 8.
 unsigned threads(const Rows& rows) {
   const std::int64_t warps = (rows.length + 31) / 32;
-  return 32u * static_cast<unsigned>(warps < 8 ? warps : 8);
+  return 32u * (warps < 8 ? warps : 8);
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ void softmax_loss_forward(const Rows& rows, double weight, const void* x, const 
 
 void softmax_loss_backward(const Rows& rows, double weight, const void* p, const float* targets, void* dx,
                            cudaStream_t stream) {
-  const auto scale = static_cast<float>(weight / static_cast<double>(rows.count));
+  const float scale = weight / rows.count;
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     loss_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, scale, static_cast<const T*>(p),
@@ -246,7 +246,7 @@ __global__ void value_of_rows(std::int64_t rows, double weight, const float* sum
     sum += logf(sums[2 * row]) - sums[2 * row + 1];
   }
   sum = block_sum(sum);
-  if (threadIdx.x == 0) atomicAdd(loss, weight * static_cast<double>(sum) / static_cast<double>(rows));
+  if (threadIdx.x == 0) atomicAdd(loss, weight * sum / rows);
 }
 
 template <class T>
@@ -283,7 +283,7 @@ void vocab_parallel_value(std::int64_t rows, double weight, const float* sums, d
 
 void vocab_parallel_backward(const VocabShard& shape, double weight, const float* e, const float* sums,
                              const float* targets, void* dx, cudaStream_t stream) {
-  const auto scale = static_cast<float>(weight / static_cast<double>(shape.rows.count));
+  const float scale = weight / shape.rows.count;
   with_type(shape.rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     slopes_of_rows<<<static_cast<unsigned>(shape.rows.count), kThreads, 0, stream>>>(

@@ -73,8 +73,8 @@ struct Moments {
 /// Writes mean, inverse deviation and running statistics of channel c over n values.
 __device__ void keep_statistics(double mean, double variance, double n, std::int64_t c,
                                 const BatchNormArrays& a) {
-  a.mean[c] = static_cast<float>(mean);
-  a.inverse[c] = static_cast<float>(rsqrt(variance + kEpsilon));
+  a.mean[c] = mean;
+  a.inverse[c] = rsqrt(variance + kEpsilon);
   const double unbiased = n > 1 ? variance * n / (n - 1) : variance;
   if (a.running_mean != nullptr) {
     a.running_mean[c] = kMomentum * a.running_mean[c] + (1 - kMomentum) * static_cast<float>(mean);
@@ -88,7 +88,7 @@ __device__ void keep_statistics(double mean, double variance, double n, std::int
 template <class T>
 __global__ void write_statistics(const float2* parts, int count, Channels shape, const T* x,
                                  BatchNormArrays a) {
-  const double n = static_cast<double>(shape.outer * shape.inner);
+  const double n = shape.outer * shape.inner;
   const double2 total = total_of(parts, count, shape.channels);
   const std::int64_t c = channel_of_total();
   if (threadIdx.x >= kTogether || c >= shape.channels) return;
@@ -284,7 +284,7 @@ void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, c
     const auto *in = static_cast<const T*>(x), *gradient = static_cast<const T*>(dy);
     const Slopes<T> slopes{{{in, gradient}}, arrays.mean, arrays.inverse};
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
-    const auto size = static_cast<float>(shape.outer * shape.inner);
+    const float size = shape.outer * shape.inner;
     map_by_channel<T, 2>(NormalizeBack{arrays, scale_gradient, shift_gradient, size}, shape, {in, gradient},
                          static_cast<T*>(dx), stream);
   });

@@ -111,7 +111,7 @@ constexpr int kTogether = 8;  ///< channels of a block that adds parts: 64 bytes
 
 /// Blocks of kThreads threads that add the parts of all channels.
 unsigned blocks_of_totals(std::int64_t channels) {
-  return static_cast<unsigned>((channels + kTogether - 1) / kTogether);
+  return (channels + kTogether - 1) / kTogether;
 }
 __device__ std::int64_t channel_of_total() {
   return static_cast<std::int64_t>(blockIdx.x) * kTogether + threadIdx.x % kTogether;
@@ -147,8 +147,8 @@ __global__ void write_totals(const float2* parts, int count, std::int64_t channe
   const double2 total = total_of(parts, count, channels);
   const std::int64_t c = channel_of_total();
   if (threadIdx.x >= kTogether || c >= channels) return;
-  if (first != nullptr) first[c] = static_cast<float>(total.x);
-  if (second != nullptr) second[c] = static_cast<float>(total.y);
+  if (first != nullptr) first[c] = total.x;
+  if (second != nullptr) second[c] = total.y;
 }
 
 /// How a kernel goes over an array: its grid, and the size of its blocks.
@@ -171,7 +171,7 @@ Launch launch_for(const Channels& s, std::int64_t most) {
   const std::int64_t wanted = std::max<std::int64_t>(1, full / blocks);
   const std::int64_t rows = std::min({wanted, (s.outer + lines - 1) / lines, most});
   const dim3 block = columns ? dim3(width, lines) : dim3(kThreads);
-  return {dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(rows)), block, runs, width};
+  return {dim3(blocks, rows), block, runs, width};
 }
 
 /// Elements of a run: as many as 16 bytes hold, or one if lines, planes or addresses are no multiples of
@@ -194,7 +194,7 @@ int start_sums(const F& f, const Channels& s, const Scratch& scratch, cudaStream
     sum_planes<F, W><<<l.grid, l.block, 0, stream>>>(f, planes, parts);
   }
   check_launch("sums over channels");
-  return static_cast<int>(l.grid.y);
+  return l.grid.y;
 }
 
 /// Writes the sums of parts of the elements. @return number of parts

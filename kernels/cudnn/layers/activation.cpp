@@ -6,7 +6,7 @@ namespace stepcast::cudnn {
 namespace {
 
 std::int64_t count(const CudnnTensor& tensor) {
-  return static_cast<std::int64_t>(tensor.elements());
+  return tensor.elements();
 }
 
 /// An element-wise activation, out of place, in the layout of the input. A ReLU that a batch norm computes

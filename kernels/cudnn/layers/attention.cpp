@@ -77,8 +77,7 @@ class Attention final : public CudnnLayer {
               const std::function<std::int64_t(std::int64_t)>& begin) const {
     std::vector<void*> starts;
     for (std::int64_t b = 0; b < blocks_; ++b) {
-      starts.push_back(static_cast<char*>(tensor.data()) +
-                       static_cast<std::size_t>(begin(b)) * bytes_of(element()));
+      starts.push_back(static_cast<char*>(tensor.data()) + begin(b) * bytes_of(element()));
     }
     const std::size_t bytes = starts.size() * sizeof(void*);
     List list{starts, allocate_bytes(bytes, stream()), static_cast<int>(stride)};
@@ -131,22 +130,20 @@ class Attention final : public CudnnLayer {
     const float zero = 0;
     const auto list = [](const List& one) { return static_cast<void* const*>(one.pointers.get()); };
     const auto type = device()->cuda_type();
-    check(
-        cublasGemmBatchedEx(device()->blas.get(), operation(a), operation(b), static_cast<int>(s.m),
-                            static_cast<int>(s.n), static_cast<int>(s.k), &factor, list(a.list), type,
-                            a.list.stride, list(b.list), type, b.list.stride, &zero, list(c), type, c.stride,
-                            static_cast<int>(blocks_), device()->cublas_compute(), CUBLAS_GEMM_DEFAULT),
-        "cublasGemmBatchedEx");
+    check(cublasGemmBatchedEx(device()->blas.get(), operation(a), operation(b), s.m, s.n, s.k, &factor,
+                              list(a.list), type, a.list.stride, list(b.list), type, b.list.stride, &zero,
+                              list(c), type, c.stride, blocks_, device()->cublas_compute(),
+                              CUBLAS_GEMM_DEFAULT),
+          "cublasGemmBatchedEx");
   }
 
   void run_one(std::size_t i, const Operand& a, const Operand& b, const List& c, const Sizes& s,
                float factor) const {
     const float zero = 0;
     const auto type = device()->cuda_type();
-    check(cublasGemmEx(device()->blas.get(), operation(a), operation(b), static_cast<int>(s.m),
-                       static_cast<int>(s.n), static_cast<int>(s.k), &factor, a.list.starts[i], type,
-                       a.list.stride, b.list.starts[i], type, b.list.stride, &zero, c.starts[i], type,
-                       c.stride, device()->cublas_compute(), CUBLAS_GEMM_DEFAULT),
+    check(cublasGemmEx(device()->blas.get(), operation(a), operation(b), s.m, s.n, s.k, &factor,
+                       a.list.starts[i], type, a.list.stride, b.list.starts[i], type, b.list.stride, &zero,
+                       c.starts[i], type, c.stride, device()->cublas_compute(), CUBLAS_GEMM_DEFAULT),
           "cublasGemmEx");
   }
 

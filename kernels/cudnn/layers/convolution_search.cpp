@@ -76,7 +76,7 @@ Searched search(Device& device, const FastestPlan& found, const Find& find) {
   if (status != CUDNN_STATUS_SUCCESS) return {{}, cudnnGetErrorString(status)};
   Searched searched{{}, fmt::format("none of {} algorithms works", count)};
   for (int i = 0; i < count; ++i) {
-    const Performance& one = results[static_cast<std::size_t>(i)];
+    const Performance& one = results[i];
     searched.outcomes += "; " + outcome(one);
     const bool works = one.status == CUDNN_STATUS_SUCCESS && one.memory <= device.workspace.bytes &&
                        allowed(device, one.mathType);
@@ -134,7 +134,7 @@ std::string name_of(const GraphEngine& engine) {
 
 template <std::size_t N>
 std::string named(const char* pass, const std::array<const char*, N>& names, const TimedChoice& choice) {
-  const auto index = static_cast<std::size_t>(choice.algorithm);
+  const std::size_t index = choice.algorithm;
   return fmt::format("{} {} {:.1f} MiB", pass,
                      choice.plan != nullptr ? name_of(choice.plan->engine())
                      : index < N            ? names[index]

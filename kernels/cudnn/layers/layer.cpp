@@ -93,7 +93,7 @@ namespace {
 
 /// Converts filters between {k, c, spatial} and {k, spatial, c}.
 std::vector<float> transposed(const std::vector<float>& values, const Shape& shape, bool to_channels_last) {
-  const auto filters = static_cast<std::size_t>(shape[0]), channels = static_cast<std::size_t>(shape[1]);
+  const std::size_t filters = shape[0], channels = shape[1];
   const std::size_t taps = values.size() / (filters * channels);
   std::vector<float> result(values.size());
   for (std::size_t k = 0; k < filters; ++k) {
@@ -178,7 +178,7 @@ void CudnnLayer::cast_gradient(Steps& steps, Parameter& parameter) {
 std::vector<Conversion> CudnnLayer::conversions(Pass pass) const {
   std::vector<Conversion> list;
   for (const Parameter& one : parameters_) {
-    const auto count = static_cast<std::int64_t>(one.elements());
+    const std::int64_t count = one.elements();
     void* const weights = one.low_precision_value.data();
     const void* const gradient = one.low_precision_gradient.data();
     if (pass == Pass::forward && weights != nullptr) list.push_back({one.value, weights, count});

@@ -42,7 +42,7 @@ class CudnnLayer : public ListedPasses {
     float *value = nullptr, *gradient = nullptr;
     CudnnTensor low_precision_value, low_precision_gradient;
 
-    std::size_t elements() const { return static_cast<std::size_t>(element_count(shape)); }
+    std::size_t elements() const { return element_count(shape); }
   };
 
   std::shared_ptr<Device> device() const { return device_; }

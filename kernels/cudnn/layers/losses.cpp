@@ -134,7 +134,7 @@ class VocabParallelLoss final : public LossLayer {
   }
 
  private:
-  std::int64_t rows() const { return static_cast<std::int64_t>(targets_.elements()); }
+  std::int64_t rows() const { return targets_.elements(); }
   VocabShard shape() const {
     const stepcast::Rows& own = site().share->classes;
     return {{rows(), source_.shape().back(), element()}, own.first, own.size()};

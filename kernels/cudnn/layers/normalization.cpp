@@ -54,7 +54,7 @@ class BatchNorm final : public CudnnLayer {
   /// The model's array, or a spare array that is not read if the model has none.
   float* array(const char* name, int spare, float* Parameter::*which) {
     const int i = find_parameter(name);
-    if (i >= 0) return parameter(static_cast<std::size_t>(i)).*which;
+    if (i >= 0) return parameter(i).*which;
     return float_data(unused_) + spare * channel_count();
   }
   float* scale() { return find_parameter("scale") < 0 ? float_data(ones_) : value("scale", 0); }
@@ -69,7 +69,7 @@ class BatchNorm final : public CudnnLayer {
             running("running_variance")};
   }
   Channels channels() const {
-    const std::int64_t c = channel_count(), all = static_cast<std::int64_t>(source_.elements());
+    const std::int64_t c = channel_count(), all = source_.elements();
     if (source_.order() == Order::channels_last) return {all / c, c, 1, element()};
     return {batch(), c, all / (batch() * c), element()};
   }
@@ -190,23 +190,23 @@ class SynchronizedBatchNorm final : public CudnnLayer {
 
   std::span<float> partial_sums(Pass) override { return {float_data(sums_), sums_.elements()}; }
   void defer_sums() override { sums_deferred_ = true; }
-  void finish(Pass pass) override { finish(pass, static_cast<double>(site().statistics_count)); }
+  void finish(Pass pass) override { finish(pass, site().statistics_count); }
 
  private:
   std::int64_t channel_count() const { return layer().input.front(); }
   Scratch partial() const { return {device()->workspace.data(), device()->workspace.bytes}; }
 
   Channels channels() const {
-    const std::int64_t c = channel_count(), all = static_cast<std::int64_t>(source_.elements());
+    const std::int64_t c = channel_count(), all = source_.elements();
     if (source_.order() == Order::channels_last) return {all / c, c, 1, element()};
     return {batch(), c, all / (batch() * c), element()};
   }
-  double own_count() const { return static_cast<double>(channels().outer * channels().inner); }
+  double own_count() const { return channels().outer * channels().inner; }
 
   /// The model's array with this name; null if there is none.
   float* value(const char* name) {
     const int found = find_parameter(name);
-    return found < 0 ? nullptr : parameter(static_cast<std::size_t>(found)).value;
+    return found < 0 ? nullptr : parameter(found).value;
   }
   BatchNormArrays arrays() {
     const float *scale = value("scale"), *shift = value("shift");
@@ -244,9 +244,8 @@ class SynchronizedBatchNorm final : public CudnnLayer {
   void keep_gradient(const char* name, const float* from) {
     const int found = find_parameter(name);
     if (found < 0) return;
-    check(cudaMemcpyAsync(parameter(static_cast<std::size_t>(found)).gradient, from,
-                          static_cast<std::size_t>(channel_count()) * sizeof(float), cudaMemcpyDeviceToDevice,
-                          stream()),
+    check(cudaMemcpyAsync(parameter(found).gradient, from, channel_count() * sizeof(float),
+                          cudaMemcpyDeviceToDevice, stream()),
           "cudaMemcpyAsync");
   }
 

@@ -13,13 +13,12 @@ namespace stepcast::cudnn {
 RnnDesc describe_rnn(const Layer& layer, Element element, cudnnMathType_t math,
                      cudnnDropoutDescriptor_t dropout) {
   auto rnn = make_owned<RnnDesc>(cudnnCreateRNNDescriptor, "cudnnCreateRNNDescriptor");
-  const auto hidden = static_cast<std::int32_t>(layer.hidden);
+  const std::int32_t hidden = layer.hidden;
   check(cudnnSetRNNDescriptor_v8(
             rnn.get(), CUDNN_RNN_ALGO_STANDARD, layer.kind == LayerKind::lstm ? CUDNN_LSTM : CUDNN_GRU,
             CUDNN_RNN_SINGLE_INP_BIAS, layer.bidirectional ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
-            CUDNN_LINEAR_INPUT, cudnn_type(element), CUDNN_DATA_FLOAT, math,
-            static_cast<std::int32_t>(layer.input.back()), hidden, hidden, 1, dropout,
-            CUDNN_RNN_PADDED_IO_ENABLED),
+            CUDNN_LINEAR_INPUT, cudnn_type(element), CUDNN_DATA_FLOAT, math, layer.input.back(), hidden,
+            hidden, 1, dropout, CUDNN_RNN_PADDED_IO_ENABLED),
         "cudnnSetRNNDescriptor_v8");
   return rnn;
 }
@@ -27,11 +26,10 @@ RnnDesc describe_rnn(const Layer& layer, Element element, cudnnMathType_t math,
 SequenceDesc describe_sequences(Element element, std::int64_t batch, std::int64_t steps,
                                 std::int64_t features) {
   auto desc = make_owned<SequenceDesc>(cudnnCreateRNNDataDescriptor, "cudnnCreateRNNDataDescriptor");
-  const std::vector<int> lengths(static_cast<std::size_t>(batch), static_cast<int>(steps));
+  const std::vector<int> lengths(batch, steps);
   float padding = 0;  // zero bits mean zero in all data types
   check(cudnnSetRNNDataDescriptor(desc.get(), cudnn_type(element), CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED,
-                                  static_cast<int>(steps), static_cast<int>(batch),
-                                  static_cast<int>(features), lengths.data(), &padding),
+                                  steps, batch, features, lengths.data(), &padding),
         "cudnnSetRNNDataDescriptor");
   return desc;
 }
@@ -54,7 +52,7 @@ struct WeightSegments {
 /// cuDNN's index of one of the model's gates.
 int cudnn_gate(LayerKind kind, int gate) {
   constexpr std::array<int, 3> kGru{1, 0, 2};  // u, r, o
-  return kind == LayerKind::gru ? kGru[static_cast<std::size_t>(gate)] : gate;
+  return kind == LayerKind::gru ? kGru[gate] : gate;
 }
 
 /// Offsets of a matrix and a bias in the weight space [elements].
@@ -70,7 +68,7 @@ Offsets place_of(const Device& device, cudnnRNNDescriptor_t rnn, int direction, 
   check(cudnnGetRNNWeightParams(device.dnn.get(), rnn, direction, bytes, space, linear, matrix.get(),
                                 &matrix_at, bias.get(), &bias_at),
         "cudnnGetRNNWeightParams");
-  const auto element = static_cast<std::int64_t>(bytes_of(device.element()));
+  const std::int64_t element = bytes_of(device.element());
   const auto offset = [&](const void* at) {
     return at == nullptr ? -1 : (static_cast<const char*>(at) - static_cast<const char*>(space)) / element;
   };
@@ -94,7 +92,7 @@ std::shared_ptr<void> on_device(const Device& device, const std::vector<CopySegm
 
 WeightSegments both_ways(const Device& device, std::vector<CopySegment> segments) {
   WeightSegments result;
-  result.count = static_cast<int>(segments.size());
+  result.count = segments.size();
   for (const CopySegment& segment : segments) result.longest = std::max(result.longest, segment.count);
   result.into_space = on_device(device, segments);
   for (CopySegment& segment : segments) std::swap(segment.from, segment.to);
@@ -157,7 +155,7 @@ class Recurrent final : public CudnnLayer {
   std::int64_t steps() const { return layer().input.front(); }
   std::int64_t directions() const { return layer().bidirectional ? 2 : 1; }
   bool whole_sequence() const { return layer().output.size() == 2; }
-  static int count(std::int64_t value) { return static_cast<int>(value); }
+  static int count(std::int64_t value) { return value; }
   cudnnTensorDescriptor_t cell() const { return layer().kind == LayerKind::lstm ? state_.get() : nullptr; }
   /// The lengths in the device's memory; null from cuDNN 8.9.1 on, which reads those of the descriptor and
   /// wants no others. Source: cuDNN's manual, cudnnRNNForward, devSeqLengths.
@@ -196,7 +194,7 @@ class Recurrent final : public CudnnLayer {
           "cudnnGetRNNTempSpaceSizes: cuDNN needs more workspace than allowed; give a larger --workspace");
     }
     device()->workspace.use(work_bytes_);
-    const std::vector<std::int32_t> lengths(static_cast<std::size_t>(batch()), count(steps()));
+    const std::vector<std::int32_t> lengths(batch(), count(steps()));
     const std::size_t bytes = lengths.size() * sizeof(std::int32_t);
     lengths_ = allocate_bytes(bytes, stream());
     check(cudaMemcpyAsync(lengths_.get(), lengths.data(), bytes, cudaMemcpyHostToDevice, stream()),

@@ -25,7 +25,7 @@ class Embedding final : public CudnnLayer {
 
  private:
   const float* tokens() const { return static_cast<const float*>(input().data()); }
-  std::int64_t count() const { return static_cast<std::int64_t>(input().elements()); }
+  std::int64_t count() const { return input().elements(); }
   std::int64_t columns() const { return layer().output.back(); }
 
   void connect() override {
@@ -62,7 +62,7 @@ class PositionEmbedding final : public CudnnLayer {
     if (wanted()) share_input_gradient(output_gradient(backward_data_, Order::row_major));
     const CudnnTensor dy = output_gradient(backward_weights_, Order::row_major);
     backward_weights_.emplace_back([this, dy] {
-      const auto unused = table_.elements() - static_cast<std::size_t>(used());
+      const auto unused = table_.elements() - used();
       check(cudaMemsetAsync(table_.gradient + used(), 0, unused * sizeof(float), stream()),
             "cudaMemsetAsync");
       channel_sums({batch(), used(), 1, element()}, dy.data(), table_.gradient,

@@ -55,26 +55,24 @@ ConvolutionCall describe_shapes(const Device& device, const Shape& x, const Shap
   call.y = describe(device.element(), y, order);
   const Shape dims = as_image(shape.filter);
   const std::size_t each = bytes_of(device.element());
-  call.x_bytes = each * static_cast<std::size_t>(element_count(x));
-  call.y_bytes = each * static_cast<std::size_t>(element_count(y));
-  call.w_bytes = each * static_cast<std::size_t>(element_count(dims));
+  call.x_bytes = each * element_count(x);
+  call.y_bytes = each * element_count(y);
+  call.w_bytes = each * element_count(dims);
   const std::vector<int> filter(dims.begin(), dims.end());
   call.w = make_owned<FilterDesc>(cudnnCreateFilterDescriptor, "cudnnCreateFilterDescriptor");
   check(cudnnSetFilterNdDescriptor(call.w.get(), device.cudnn_type(),
-                                   shape.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
-                                   static_cast<int>(filter.size()), filter.data()),
+                                   shape.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, filter.size(),
+                                   filter.data()),
         "cudnnSetFilterNdDescriptor");
   const std::vector<int> pad = spatial(shape.pad, 0), stride = spatial(shape.stride, 1);
   const std::vector<int> dilation(pad.size(), 1);
   call.convolution =
       make_owned<ConvolutionDesc>(cudnnCreateConvolutionDescriptor, "cudnnCreateConvolutionDescriptor");
-  check(cudnnSetConvolutionNdDescriptor(call.convolution.get(), static_cast<int>(pad.size()), pad.data(),
-                                        stride.data(), dilation.data(), CUDNN_CROSS_CORRELATION,
-                                        CUDNN_DATA_FLOAT),
+  check(cudnnSetConvolutionNdDescriptor(call.convolution.get(), pad.size(), pad.data(), stride.data(),
+                                        dilation.data(), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
         "cudnnSetConvolutionNdDescriptor");
   const std::int64_t groups = x[1] / shape.filter[1];
-  check(cudnnSetConvolutionGroupCount(call.convolution.get(), static_cast<int>(groups)),
-        "cudnnSetConvolutionGroupCount");
+  check(cudnnSetConvolutionGroupCount(call.convolution.get(), groups), "cudnnSetConvolutionGroupCount");
   set_math(call, device.cudnn_math());
   call.tensors = tensors_of(device.element(), x, y, order, shape);
   call.geometry = fmt::format("{} to {}, filter {}, stride {}, pad {}, order {}", fmt::join(x, "x"),
@@ -164,7 +162,7 @@ class Convolution final : public ConvolutionLayer<CudnnLayer> {
   Move inside(const CudnnTensor& image, const CudnnTensor& larger) const {
     Move move = move_between(image, larger);
     const std::vector<std::int64_t> large = larger.strides();
-    std::copy(large.begin(), large.end(), move.to_stride.end() - static_cast<std::ptrdiff_t>(large.size()));
+    std::copy(large.begin(), large.end(), move.to_stride.end() - large.size());
     for (std::size_t d = 0; d < layer().window.kernel.size(); ++d) {
       move.to_offset += (layer().window.pad_before[d] - common_pad(d)) * large[d + 2];
     }

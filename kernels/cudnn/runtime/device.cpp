@@ -110,8 +110,8 @@ std::vector<std::byte> drawn_block(std::size_t bytes, Element element) {
     const float value = static_cast<float>(state >> 8) / (1 << 23) - 1;
     std::uint32_t bits = 0;
     std::memcpy(&bits, &value, sizeof bits);
-    const auto half = static_cast<std::uint16_t>((state >> 16 & 0x8000U) | 0x3000U | (state >> 8 & 0xfffU));
-    const auto upper = static_cast<std::uint16_t>(bits >> 16);
+    const std::uint16_t half = (state >> 16 & 0x8000U) | 0x3000U | (state >> 8 & 0xfffU);
+    const std::uint16_t upper = bits >> 16;
     if (element == Element::f32) std::memcpy(&block[at], &bits, each);
     if (element == Element::f16) std::memcpy(&block[at], &half, each);  // +-2^-3 to 2^1
     if (element == Element::bf16) std::memcpy(&block[at], &upper, each);

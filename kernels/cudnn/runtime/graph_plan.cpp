@@ -44,15 +44,14 @@ void GraphObject::set_raw(cudnnBackendAttributeName_t name, cudnnBackendAttribut
 }
 
 GraphObject& GraphObject::set(cudnnBackendAttributeName_t name, const std::vector<std::int64_t>& values) {
-  set_raw(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
+  set_raw(name, CUDNN_TYPE_INT64, values.size(), values.data());
   return *this;
 }
 
 GraphObject& GraphObject::set(cudnnBackendAttributeName_t name, const std::vector<GraphObject>& objects) {
   std::vector<cudnnBackendDescriptor_t> descriptors;
   for (const GraphObject& one : objects) descriptors.push_back(one.get());
-  set_raw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(descriptors.size()),
-          descriptors.data());
+  set_raw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, descriptors.size(), descriptors.data());
   for (const GraphObject& one : objects) keep(one);
   return *this;
 }
@@ -62,12 +61,12 @@ void GraphObject::keep(const GraphObject& other) {
 }
 
 GraphObject& GraphObject::set(cudnnBackendAttributeName_t name, const std::vector<void*>& pointers) {
-  set_raw(name, CUDNN_TYPE_VOID_PTR, static_cast<std::int64_t>(pointers.size()), pointers.data());
+  set_raw(name, CUDNN_TYPE_VOID_PTR, pointers.size(), pointers.data());
   return *this;
 }
 
 GraphObject& GraphObject::set(cudnnBackendAttributeName_t name, const std::string& text) {
-  set_raw(name, CUDNN_TYPE_CHAR, static_cast<std::int64_t>(text.size()), text.data());
+  set_raw(name, CUDNN_TYPE_CHAR, text.size(), text.data());
   return *this;
 }
 
@@ -98,7 +97,7 @@ std::vector<GraphObject> GraphObject::objects(cudnnBackendAttributeName_t name,
   check(
       cudnnBackendGetAttribute(get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, descriptors.data()),
       "cudnnBackendGetAttribute");
-  made.resize(static_cast<std::size_t>(count), made.front());
+  made.resize(count, made.front());
   return made;
 }
 
@@ -106,7 +105,7 @@ std::vector<cudnnBackendNumericalNote_t> GraphObject::numerical_notes() const {
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
   std::int64_t count = 0;
   check(cudnnBackendGetAttribute(get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                 static_cast<std::int64_t>(notes.size()), &count, notes.data()),
+                                 notes.size(), &count, notes.data()),
         "cudnnBackendGetAttribute");
   return {notes.begin(), notes.begin() + count};
 }
@@ -163,7 +162,7 @@ GraphPlan::GraphPlan(GraphEngine engine, const PlanTarget& target)
   plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, std::vector{engine_.settings});
   aim(plan_, target, kPlanTarget, CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
   plan_.finalize("cudnnBackendFinalize of a plan");
-  workspace_ = static_cast<std::size_t>(plan_.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  workspace_ = plan_.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
 }
 
 void GraphPlan::run(cudnnHandle_t handle, const std::vector<std::pair<std::int64_t, const void*>>& arrays,

@@ -20,7 +20,7 @@ std::array<std::int64_t, kMoveDims> as_box(const std::vector<std::int64_t>& valu
   if (values.size() > kMoveDims) throw std::invalid_argument("tensor: expected at most 5 dimensions");
   std::array<std::int64_t, kMoveDims> box{};
   box.fill(fill);
-  std::copy(values.begin(), values.end(), box.end() - static_cast<std::ptrdiff_t>(values.size()));
+  std::copy(values.begin(), values.end(), box.end() - values.size());
   return box;
 }
 
@@ -59,7 +59,7 @@ CudnnTensor CudnnTensor::within_pass(std::shared_ptr<Device> device, Shape shape
 }
 
 std::size_t CudnnTensor::elements() const {
-  return static_cast<std::size_t>(element_count(shape_));
+  return element_count(shape_);
 }
 
 std::vector<std::int64_t> CudnnTensor::strides() const {
@@ -152,8 +152,7 @@ TensorDesc describe(Element element, const Shape& as, Order order) {
   auto desc = make_owned<TensorDesc>(cudnnCreateTensorDescriptor, "cudnnCreateTensorDescriptor");
   const std::vector<std::int64_t> strides = strides_of(as, order);
   const std::vector<int> dims(as.begin(), as.end()), steps(strides.begin(), strides.end());
-  check(cudnnSetTensorNdDescriptor(desc.get(), cudnn_type(element), static_cast<int>(dims.size()),
-                                   dims.data(), steps.data()),
+  check(cudnnSetTensorNdDescriptor(desc.get(), cudnn_type(element), dims.size(), dims.data(), steps.data()),
         "cudnnSetTensorNdDescriptor");
   return desc;
 }
@@ -172,8 +171,7 @@ using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDes
 MatrixLayout layout_of(const Matrix& m) {
   return make_owned<MatrixLayout>(
       [&](cublasLtMatrixLayout_t* made) {
-        return cublasLtMatrixLayoutCreate(made, m.type, static_cast<std::uint64_t>(m.columns),
-                                          static_cast<std::uint64_t>(m.rows), m.columns);
+        return cublasLtMatrixLayoutCreate(made, m.type, m.columns, m.rows, m.columns);
       },
       "cublasLtMatrixLayoutCreate");
 }

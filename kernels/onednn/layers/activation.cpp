@@ -71,7 +71,7 @@ struct Mask {
     const float scale = share >= 1 ? 0 : static_cast<float>(1 / (1 - share));
 #pragma omp parallel for simd schedule(static)
     for (std::size_t i = 0; i < elements; ++i) {
-      to[i] = dropout_bits(key, static_cast<std::uint32_t>(i)) < threshold ? 0 : from[i] * scale;
+      to[i] = dropout_bits(key, i) < threshold ? 0 : from[i] * scale;
     }
   }
 };
@@ -121,7 +121,7 @@ class Add final : public OnednnLayer {
     Arguments arguments{{DNNL_ARG_DST, make_output(layout).memory()}};
     const std::size_t count = this->site().inputs.size();
     for (std::size_t i = 0; i < count; ++i) {
-      arguments[DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i)] = reordered(forward_, input(i).memory(), layout);
+      arguments[DNNL_ARG_MULTIPLE_SRC + i] = reordered(forward_, input(i).memory(), layout);
     }
     const dnnl::sum::primitive_desc desc(layout, std::vector<float>(count, 1),
                                          std::vector<Desc>(count, layout), engine());

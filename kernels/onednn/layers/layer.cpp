@@ -71,7 +71,7 @@ dnnl::memory OnednnLayer::output_gradient(Steps& steps, const Desc& desc) {
   for (std::size_t i = 0; i < output_gradients_.size(); ++i) {
     const dnnl::memory source = reordered(steps, output_gradients_[i]->memory(), desc);
     sources.push_back(source.get_desc());
-    arguments[DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i)] = source;
+    arguments[DNNL_ARG_MULTIPLE_SRC + i] = source;
   }
   const std::vector<float> scales(sources.size(), 1);
   call(steps, dnnl::sum(dnnl::sum::primitive_desc(desc, scales, sources, engine())), arguments);

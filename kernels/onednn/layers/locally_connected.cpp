@@ -93,7 +93,7 @@ class PositionProducts {
         stride *= input_[i + 1];
       }
       index += rest * stride;  // what is left of the element's number is its channel
-      inputs_of_window_[static_cast<std::size_t>(element)] = inside ? index : -1;
+      inputs_of_window_[element] = inside ? index : -1;
     }
   }
 

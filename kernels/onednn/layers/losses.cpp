@@ -29,7 +29,7 @@ class ElementLoss final : public OnednnLayer {
 
  private:
   bool squared() const { return layer().kind == LayerKind::mean_squared_error; }
-  double double_elements() const { return static_cast<double>(elements_); }
+  double double_elements() const { return elements_; }
 
   double squared_error() const {
     const float* t = targets_.data();
@@ -54,14 +54,14 @@ class ElementLoss final : public OnednnLayer {
   }
 
   float weight() const {
-    return static_cast<float>(site().loss_weight);
+    return site().loss_weight;
   }
 
   void connect() override {
     if (!wanted()) return;
     backward_data_.emplace_back([this, gradient = make_input_gradient(layout_).data()] {
       const float* t = targets_.data();
-      const float scale = weight() * (squared() ? 2.f : 1.f) / static_cast<float>(elements_);
+      const float scale = weight() * (squared() ? 2.f : 1.f) / elements_;
       const bool is_squared = squared();
 #pragma omp parallel for schedule(static)
       for (std::int64_t i = 0; i < elements_; ++i) {
@@ -117,15 +117,15 @@ class SoftmaxLoss final : public OnednnLayer {
       sum -= std::log(
           std::max(p, FLT_MIN));  // a probability that underflows counts as the smallest normal float
     }
-    return site().loss_weight * sum / static_cast<double>(rows_);
+    return site().loss_weight * sum / rows_;
   }
 
-  float weight() const { return static_cast<float>(site().loss_weight); }
+  float weight() const { return site().loss_weight; }
 
   void connect() override {
     if (!wanted()) return;
     backward_data_.emplace_back([this, gradient = make_input_gradient(layout_).data()] {
-      const float scale = weight() / static_cast<float>(rows_);
+      const float scale = weight() / rows_;
 #pragma omp parallel for schedule(static)
       for (std::int64_t row = 0; row < rows_; ++row) {
         const float* p = probabilities_ + row * classes_;
@@ -167,7 +167,7 @@ class VocabParallelLoss final : public OnednnLayer {
         scores_(static_cast<const float*>(reordered(forward_, input().memory(), layout_).get_data_handle())),
         width_(input().shape().back()),
         rows_(element_count(input().shape()) / width_),
-        sums_(static_cast<std::size_t>(2 * rows_)),
+        sums_(2 * rows_),
         targets_(this->library(), with_row_length(layout_, 1)) {
     exponentials_ = make_output(layout_).data();
     forward_.emplace_back([this] {
@@ -187,13 +187,13 @@ class VocabParallelLoss final : public OnednnLayer {
     if (pass != Pass::forward) return;
     double sum = 0;
     for (std::int64_t row = 0; row < rows_; ++row) sum += std::log(exponential_sum(row)) - target_score(row);
-    loss_ = site().loss_weight * sum / static_cast<double>(rows_);
+    loss_ = site().loss_weight * sum / rows_;
   }
 
  private:
   const Rows& classes() const { return site().share->classes; }
-  float& exponential_sum(std::int64_t row) { return sums_[static_cast<std::size_t>(2 * row)]; }
-  float& target_score(std::int64_t row) { return sums_[static_cast<std::size_t>(2 * row + 1)]; }
+  float& exponential_sum(std::int64_t row) { return sums_[2 * row]; }
+  float& target_score(std::int64_t row) { return sums_[2 * row + 1]; }
 
   /// Index of the target among the rank's own classes, or -1 if it is another rank's.
   std::int64_t own_target(std::int64_t row) const {
@@ -217,7 +217,7 @@ class VocabParallelLoss final : public OnednnLayer {
   void connect() override {
     if (!wanted()) return;
     backward_data_.emplace_back([this, gradient = make_input_gradient(layout_).data()] {
-      const float scale = static_cast<float>(site().loss_weight) / static_cast<float>(rows_);
+      const float scale = static_cast<float>(site().loss_weight) / rows_;
 #pragma omp parallel for schedule(static)
       for (std::int64_t row = 0; row < rows_; ++row) {
         const float* e = exponentials_ + row * width_;

@@ -43,9 +43,7 @@ class BatchNorm final : public OnednnLayer {
     return result;
   }
 
-  const Parameter& named(const char* name) const {
-    return parameter(static_cast<std::size_t>(find_parameter(name)));
-  }
+  const Parameter& named(const char* name) const { return parameter(find_parameter(name)); }
 
   void add_scale_and_shift(Arguments& arguments) const {
     if (find_parameter("scale") >= 0) arguments[DNNL_ARG_SCALE] = named("scale").value;
@@ -54,7 +52,7 @@ class BatchNorm final : public OnednnLayer {
 
   void update_running(int running, const dnnl::memory& batch_value) {
     if (running < 0) return;
-    const Parameter& target = parameter(static_cast<std::size_t>(running));
+    const Parameter& target = parameter(running);
     forward_.emplace_back([&target, batch_value, channels = layer().input.front()] {
       const float* value = static_cast<const float*>(batch_value.get_data_handle());
       float* average = target.data();
@@ -168,7 +166,7 @@ struct ChannelBlocks {
   }
 
   /// Number of channels including the padding of the last block.
-  std::size_t stored() const { return static_cast<std::size_t>(blocks * block); }
+  std::size_t stored() const { return blocks * block; }
 
   /// Calls visit(offset of the first position, first channel) for every block of every sample.
   template <class Visit>
@@ -189,7 +187,7 @@ class SynchronizedBatchNorm final : public OnednnLayer {
  public:
   SynchronizedBatchNorm(std::shared_ptr<Library> library, const LayerSite& site)
       : OnednnLayer(std::move(library), site),
-        channels_(static_cast<std::size_t>(layer().input.front())),
+        channels_(layer().input.front()),
         blocks_(input().desc(), view_of(input().memory(), std::vector<Rows>(layer().input.size() - 1))),
         statistics_(2 * channels_),
         mean_(channels_),
@@ -206,16 +204,16 @@ class SynchronizedBatchNorm final : public OnednnLayer {
   std::span<float> partial_sums(Pass) override { return statistics_; }
   void defer_sums() override { sums_deferred_ = true; }
   void finish(Pass pass) override {
-    const auto count = static_cast<double>(site().statistics_count);
+    const double count = site().statistics_count;
     pass == Pass::forward ? normalize(count) : propagate(count);
   }
 
  private:
-  double own_count() const { return static_cast<double>(blocks_.samples * blocks_.positions); }
+  double own_count() const { return blocks_.samples * blocks_.positions; }
 
   float* values(const char* name) const {
     const int found = find_parameter(name);
-    return found < 0 ? nullptr : parameter(static_cast<std::size_t>(found)).data();
+    return found < 0 ? nullptr : parameter(found).data();
   }
 
   /// Writes the sums of a and of a x b over every channel to `statistics_`.
@@ -226,15 +224,15 @@ class SynchronizedBatchNorm final : public OnednnLayer {
       sum_block(a + offset, b + offset, first + channel, second + channel);
     });
     for (std::size_t c = 0; c < channels_; ++c) {
-      statistics_[c] = static_cast<float>(first[c]);
-      statistics_[channels_ + c] = static_cast<float>(second[c]);
+      statistics_[c] = first[c];
+      statistics_[channels_ + c] = second[c];
     }
   }
 
   /// Sums 256 positions at a time in single precision, and these sums in double precision.
   void sum_block(const float* a, const float* b, double* first, double* second) const {
     constexpr std::int64_t kAtOnce = 256;
-    const auto block = static_cast<std::size_t>(blocks_.block);
+    const std::size_t block = blocks_.block;
     std::vector<float> one(block), two(block);
     for (std::int64_t from = 0; from < blocks_.positions; from += kAtOnce) {
       std::fill(one.begin(), one.end(), 0.0f);
@@ -278,8 +276,8 @@ class SynchronizedBatchNorm final : public OnednnLayer {
       const double variance = std::max(0.0, statistics_[channels_ + c] / count - mean_[c] * mean_[c]);
       inverse_[c] = 1 / std::sqrt(variance + kSyncEpsilon);
       const double of_x = inverse_[c] * (scale != nullptr ? scale[c] : 1);
-      factor[c] = static_cast<float>(of_x);
-      constant[c] = static_cast<float>((shift != nullptr ? shift[c] : 0) - of_x * mean_[c]);
+      factor[c] = of_x;
+      constant[c] = (shift != nullptr ? shift[c] : 0) - of_x * mean_[c];
       update_running(running_mean, c, mean_[c]);
       update_running(running_variance, c, variance);
     }
@@ -299,7 +297,7 @@ class SynchronizedBatchNorm final : public OnednnLayer {
       sum(errors(), input().data());
       std::vector<float>& sums = statistics_;
       for (std::size_t c = 0; c < channels_; ++c)
-        sums[channels_ + c] = static_cast<float>(inverse_[c] * (sums[channels_ + c] - mean_[c] * sums[c]));
+        sums[channels_ + c] = inverse_[c] * (sums[channels_ + c] - mean_[c] * sums[c]);
       write_gradient("shift", sums.data());
       write_gradient("scale", sums.data() + channels_);
       if (!sums_deferred_) propagate(own_count());
@@ -308,7 +306,7 @@ class SynchronizedBatchNorm final : public OnednnLayer {
 
   void write_gradient(const char* name, const float* from) const {
     const int found = find_parameter(name);
-    if (found >= 0) std::copy_n(from, channels_, parameter(static_cast<std::size_t>(found)).gradient_data());
+    if (found >= 0) std::copy_n(from, channels_, parameter(found).gradient_data());
   }
 
   void propagate(double count) {
@@ -317,9 +315,9 @@ class SynchronizedBatchNorm final : public OnednnLayer {
     for (std::size_t c = 0; c < channels_; ++c) {
       const double factor = inverse_[c] * (scale != nullptr ? scale[c] : 1);
       const double slope = -factor * inverse_[c] * statistics_[channels_ + c] / count;
-      of_error[c] = static_cast<float>(factor);
-      of_x[c] = static_cast<float>(slope);
-      constant[c] = static_cast<float>(-factor * statistics_[c] / count - slope * mean_[c]);
+      of_error[c] = factor;
+      of_x[c] = slope;
+      constant[c] = -factor * statistics_[c] / count - slope * mean_[c];
     }
     combine(errors(), of_error, input().data(), of_x, constant, result_);
   }

@@ -79,7 +79,7 @@ Shape dims_of(const Desc& desc) {
 }
 
 std::vector<float> read_as(const Library& library, const dnnl::memory& memory, const Desc& as) {
-  std::vector<float> values(static_cast<std::size_t>(element_count(dims_of(as))));
+  std::vector<float> values(element_count(dims_of(as)));
   dnnl::memory source = memory;  // copies only the handle
   dnnl::memory target(as, library.engine, values.data());
   dnnl::reorder(source, target).execute(library.stream, source, target);
@@ -88,7 +88,7 @@ std::vector<float> read_as(const Library& library, const dnnl::memory& memory, c
 
 void write_as(const Library& library, const dnnl::memory& memory, const Desc& as,
               const std::vector<float>& values) {
-  if (values.size() != static_cast<std::size_t>(element_count(dims_of(as)))) {
+  if (std::ssize(values) != element_count(dims_of(as))) {
     throw std::invalid_argument("write: expected as many values as the shape has elements");
   }
   std::vector<float> copy = values;  // oneDNN requires memory that is not const

@@ -31,22 +31,22 @@ Bytes allocated_block(Bytes tensor) {
 }
 
 std::set<CachingAllocator::FreePiece>& CachingAllocator::free_pieces(const Piece& piece) {
-  return segments_[static_cast<std::size_t>(piece.segment)].small ? small_ : large_;
+  return segments_[piece.segment].small ? small_ : large_;
 }
 
 CachingAllocator::FreePiece CachingAllocator::key(Block block) const {
-  const Piece& piece = pieces_[static_cast<std::size_t>(block)];
+  const Piece& piece = pieces_[block];
   return {piece.size, piece.segment, piece.start, block};
 }
 
 CachingAllocator::Block CachingAllocator::add_piece(const Piece& piece) {
   if (unused_.empty()) {
     pieces_.push_back(piece);
-    return static_cast<Block>(pieces_.size()) - 1;
+    return pieces_.size() - 1;
   }
   const Block block = unused_.back();
   unused_.pop_back();
-  pieces_[static_cast<std::size_t>(block)] = piece;
+  pieces_[block] = piece;
   return block;
 }
 
@@ -56,7 +56,7 @@ CachingAllocator::Block CachingAllocator::add_segment(double size) {
   segment.small = size <= kSmall;
   reserved_ += segment.size;
   Piece piece;
-  piece.segment = static_cast<int>(segments_.size());
+  piece.segment = segments_.size();
   piece.size = segment.size;
   segments_.push_back(segment);
   return add_piece(piece);
@@ -64,16 +64,16 @@ CachingAllocator::Block CachingAllocator::add_segment(double size) {
 
 /// Cuts a block that is not in the set of free ones to `size`, and frees the rest of it.
 void CachingAllocator::split(Block block, double size) {
-  Piece rest = pieces_[static_cast<std::size_t>(block)];
+  Piece rest = pieces_[block];
   const Block after = rest.after;
   rest.start += size;
   rest.size -= size;
   rest.before = block;
   rest.is_free = true;
   const Block added = add_piece(rest);
-  pieces_[static_cast<std::size_t>(block)].size = size;
-  pieces_[static_cast<std::size_t>(block)].after = added;
-  if (after != kNoBlock) pieces_[static_cast<std::size_t>(after)].before = added;
+  pieces_[block].size = size;
+  pieces_[block].after = added;
+  if (after != kNoBlock) pieces_[after].before = added;
   free_pieces(rest).insert(key(added));
 }
 
@@ -89,10 +89,10 @@ CachingAllocator::Block CachingAllocator::allocate(Bytes tensor) {
     block = std::get<3>(*found);
     all.erase(found);
   }
-  const Piece& piece = pieces_[static_cast<std::size_t>(block)];
-  Segment& segment = segments_[static_cast<std::size_t>(piece.segment)];
+  const Piece& piece = pieces_[block];
+  Segment& segment = segments_[piece.segment];
   if (may_split(piece.size - size, segment.small)) split(block, size);
-  Piece& taken = pieces_[static_cast<std::size_t>(block)];  // `split` may have moved it
+  Piece& taken = pieces_[block];  // `split` may have moved it
   taken.is_free = false;
   allocated_ += taken.size;
   if (segment.tensors++ == 0) in_use_ += segment.size;
@@ -101,21 +101,19 @@ CachingAllocator::Block CachingAllocator::allocate(Bytes tensor) {
 
 /// Adds the free block `after` to the one before it.
 void CachingAllocator::join(Block block, Block after) {
-  Piece& piece = pieces_[static_cast<std::size_t>(block)];
-  const Piece& joined = pieces_[static_cast<std::size_t>(after)];
+  Piece& piece = pieces_[block];
+  const Piece& joined = pieces_[after];
   piece.size += joined.size;
   piece.after = joined.after;
-  if (piece.after != kNoBlock) pieces_[static_cast<std::size_t>(piece.after)].before = block;
+  if (piece.after != kNoBlock) pieces_[piece.after].before = block;
   unused_.push_back(after);
 }
 
 void CachingAllocator::free(Block block) {
   if (block == kNoBlock) return;
-  const auto is_free = [&](Block one) {
-    return one != kNoBlock && pieces_[static_cast<std::size_t>(one)].is_free;
-  };
-  Piece& piece = pieces_[static_cast<std::size_t>(block)];
-  Segment& segment = segments_[static_cast<std::size_t>(piece.segment)];
+  const auto is_free = [&](Block one) { return one != kNoBlock && pieces_[one].is_free; };
+  Piece& piece = pieces_[block];
+  Segment& segment = segments_[piece.segment];
   std::set<FreePiece>& all = free_pieces(piece);
   allocated_ -= piece.size;
   if (--segment.tensors == 0) in_use_ -= segment.size;
@@ -130,7 +128,7 @@ void CachingAllocator::free(Block block) {
     join(before, block);
     result = before;
   }
-  pieces_[static_cast<std::size_t>(result)].is_free = true;
+  pieces_[result].is_free = true;
   all.insert(key(result));
 }
 

@@ -29,7 +29,7 @@ Topology loaded(const std::string& text) {
   if (hwloc_topology_init(&topology) != 0) throw std::runtime_error("hwloc: no memory for a topology");
   Topology owned(topology, hwloc_topology_destroy);
   if (text.size() >= std::numeric_limits<int>::max() ||
-      hwloc_topology_set_xmlbuffer(topology, text.c_str(), static_cast<int>(text.size() + 1)) != 0 ||
+      hwloc_topology_set_xmlbuffer(topology, text.c_str(), text.size() + 1) != 0 ||
       hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
       hwloc_topology_load(topology) != 0)
     owned.reset();
@@ -126,7 +126,7 @@ hwloc_obj_t root_port(hwloc_obj_t device) {
 int gpu_of(const std::vector<hwloc_obj_t>& gpus, hwloc_obj_t object) {
   for (hwloc_obj_t one = object; one; one = one->parent) {
     const auto found = std::ranges::find(gpus, one);
-    if (found != gpus.end()) return static_cast<int>(found - gpus.begin());
+    if (found != gpus.end()) return found - gpus.begin();
   }
   return -1;
 }
@@ -136,7 +136,7 @@ int gpu_of(const std::vector<hwloc_obj_t>& gpus, hwloc_obj_t object) {
 int nvlinks_of(hwloc_uint64_t bandwidth) {
   const bool later = bandwidth % 25'000 == 0;
   if (!later && (bandwidth % 20'000 != 0 || bandwidth > 80'000)) return 0;
-  return static_cast<int>(bandwidth / (later ? 25'000 : 20'000));
+  return bandwidth / (later ? 25'000 : 20'000);
 }
 
 /// Adds the NVLinks of hwloc's matrix "NVLinkBandwidth", if the file has it. @return true if it has
@@ -179,7 +179,7 @@ void add_pcie_rate(const std::vector<hwloc_obj_t>& gpus, DiscoveredServer& serve
   constexpr double kSlow = 7e9;  // less than 8 lanes of PCIe 3.0, which no server gives a GPU
   double least = 0, most = 0;
   for (hwloc_obj_t gpu : gpus) {
-    const double rate = 1e9 * static_cast<double>(gpu->attr->pcidev.linkspeed);
+    const double rate = 1e9 * gpu->attr->pcidev.linkspeed;
     if (rate <= 0) continue;
     least = most == 0 ? rate : std::min(least, rate);
     most = std::max(most, rate);
@@ -198,7 +198,7 @@ void add_pcie_rate(const std::vector<hwloc_obj_t>& gpus, DiscoveredServer& serve
 /// The socket of a device, counted from 0; -1 if its PCIe belongs to the whole machine.
 int socket_of(hwloc_topology_t topology, hwloc_obj_t device) {
   for (hwloc_obj_t one = hwloc_get_non_io_ancestor_obj(topology, device); one; one = one->parent) {
-    if (one->type == HWLOC_OBJ_PACKAGE) return static_cast<int>(one->logical_index);
+    if (one->type == HWLOC_OBJ_PACKAGE) return one->logical_index;
   }
   return -1;
 }
@@ -210,8 +210,8 @@ std::optional<SocketLink> socket_link_of(hwloc_topology_t topology) {
     const char* text = socket ? hwloc_obj_get_info_by_name(socket, name) : nullptr;
     return text ? text : "";
   };
-  const auto number = [&](const char* name) {
-    return static_cast<int>(parse_integer(info(name)).value_or(-1) % 100'000);
+  const auto number = [&](const char* name) -> int {
+    return parse_integer(info(name)).value_or(-1) % 100'000;
   };
   return nccl_socket_link(info("CPUVendor"), number("CPUFamilyNumber"), number("CPUModelNumber"),
                           info("CPUModel"));
@@ -236,8 +236,7 @@ DiscoveredServer read_hwloc_topology(const std::string& text, const std::string&
   for (hwloc_obj_t one : devices) {
     const hwloc_obj_t port = root_port(one);
     int pcie_switch = -1;
-    if (members[port] > 1)
-      pcie_switch = switches.try_emplace(port, static_cast<int>(switches.size())).first->second;
+    if (members[port] > 1) pcie_switch = switches.try_emplace(port, switches.size()).first->second;
     const int socket = socket_of(topology.get(), one);
     (is_gpu(one) ? server.gpus : server.nics).push_back({name_of(one), std::max(0, socket), pcie_switch});
   }

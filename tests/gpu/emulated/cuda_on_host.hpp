@@ -76,7 +76,7 @@ inline void __syncthreads() {
 template <class Number>
 Number __shfl_down_sync(unsigned, Number value, int step) {
   using namespace stepcast::emulated;
-  const unsigned own = own_lane(), from = own + static_cast<unsigned>(step);
+  const unsigned own = own_lane(), from = own + step;
   warp_place(own) = value;
   meet_warp();
   const Number found = from < warp_lanes() ? static_cast<Number>(warp_place(from)) : value;
