@@ -160,7 +160,7 @@ Plan read_search(const YamlValue& value, const Setting& setting) {
     map.at("folds_at_once").expected(fmt::format("at most {} (folds)", search.folds));
   const std::int64_t batch = samples_per_replica(setting, workers, 1);
   auto [workload, source] = make_workload(setting.model, setting.times(batch), training.compute_factor);
-  workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), kDefaultBucket);
+  workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), BucketSize{});
   workload.input = static_cast<double>(batch) * setting.sample_size;
 
   Plan plan;
