@@ -23,7 +23,8 @@ enum class Purpose : std::uint32_t {
   failure,
   slow_period,
   sample,  ///< generated training data
-  link_failure
+  link_failure,
+  imbalance  ///< work of a worker's samples in a step
 };
 
 /// Key of one random number. The same key gives the same number, in any order and on any machine.

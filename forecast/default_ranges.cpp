@@ -13,7 +13,11 @@ const std::vector<std::string> kClasses{"measured", "published", "data_sheet", "
 const std::string kSlowdown = "compute_beside_communication", kSpread = "spread_of_steps",
                   kBetween = "link_between_servers", kInside = "link_inside_server",
                   kKernels = "start_of_kernels", kSingle = "kernels_single_precision",
-                  kHalf = "kernels_half_precision", kDevices = "spread_of_devices", kHost = "host_work";
+                  kHalf = "kernels_half_precision", kMemoryBound = "kernels_memory_bound",
+                  kAttention = "kernels_attention", kFp8 = "kernels_fp8", kDevices = "spread_of_devices",
+                  kHost = "host_work";
+/// Ranges of the times of kernels.
+const std::vector<std::string> kOfKernels{kKernels, kSingle, kHalf, kMemoryBound, kAttention, kFp8};
 
 /// An entry of the file.
 struct Entry {
@@ -22,13 +26,17 @@ struct Entry {
   bool off = false;
 };
 
+bool is_of_kernels(const std::string& kind) {
+  return std::ranges::find(kOfKernels, kind) != kOfKernels.end();
+}
+
 /// The class that the scenario names for this kind, or the entry's own; for kernels, that of the device's
 /// shares. "none" turns the range off.
 std::string class_of(const Scenario& scenario, const std::string& kind, const YamlMap& map,
                      const Device& device) {
   const auto named = scenario.uncertainty.classes.find(kind);
   if (named == scenario.uncertainty.classes.end()) {
-    if ((kind == kSingle || kind == kHalf) && device.kernels_assumed) return "assumed";
+    if (kind != kKernels && is_of_kernels(kind) && device.kernels_assumed) return "assumed";
     return kClasses[map.at("class").one_of(kClasses)];
   }
   const YamlValue value(named->second, "uncertainty." + kind);
@@ -85,18 +93,34 @@ bool is_given(const Scenario& scenario, const std::string& key) {
          });
 }
 
+/// True if points may have other kernels: else what kinds of kernels are off by is a part of what all are.
+bool sweeps_more_than_workers(const Scenario& scenario) {
+  return std::ranges::any_of(scenario.sweep_keys, [](const std::string& key) { return key != "workers"; });
+}
+
+bool has_flash_attention(const Experiment& experiment) {
+  return experiment.device.kernels && experiment.device.kernels->flash > 0 &&
+         std::ranges::any_of(experiment.model.layers, [&](const Layer& layer) {
+           return layer.kind == LayerKind::attention &&
+                  attention_kernels(layer, experiment.device.choice()) == KernelChoice::Attention::flash;
+         });
+}
+
 /// True if the input of this kind matters to a scenario whose layer times are derived.
 bool matters_to_derived_times(const Scenario& scenario, const Experiment& largest, const std::string& kind) {
   const YamlNode* trace = find_path(scenario.document, "trace");
   if (trace == nullptr || trace->text != "derived" || is_given(scenario, "strategy.compute_factor"))
     return false;
-  return kind == kKernels || largest.device.choice().half() == (kind == kHalf);
+  if (kind == kKernels) return true;
+  if (kind == kSingle || kind == kHalf) return largest.device.choice().half() == (kind == kHalf);
+  if (!sweeps_more_than_workers(scenario)) return false;
+  if (kind == kMemoryBound) return largest.device.kernels.has_value();
+  return kind == kFp8 ? largest.device.fp8.has_value() : has_flash_attention(largest);
 }
 
 /// True if the input of this kind matters to the scenario.
 bool matters(const Scenario& scenario, const Experiment& largest, const std::string& kind) {
-  if (kind == kKernels || kind == kSingle || kind == kHalf)
-    return matters_to_derived_times(scenario, largest, kind);
+  if (is_of_kernels(kind)) return matters_to_derived_times(scenario, largest, kind);
   const Spread spread = spread_of(largest);
   if (largest.plan.devices == 1 && spread.servers == 1) return false;
   if (kind == kBetween) return spread.servers > 1;

@@ -264,7 +264,8 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
   start.model = seen_from(file, start.model);
   start.platform = seen_from(file, start.platform);
   if (options.batch.empty())
-    fit_memory(file, {.strategy = options.strategy.empty(), .workers = options.workers.empty()}, start);
+    fit_memory(file, {.strategy = options.strategy.empty(), .workers = options.workers.empty()},
+               platform.devices_per_node, start);
   start.batch =
       questions.number(options.batch, "--batch", "Samples of a worker in a step", start.batch, 1'000'000'000);
   return start;

@@ -1,5 +1,7 @@
 #include "commands/init/usual_training.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/error.hpp"
@@ -51,9 +53,36 @@ void partition_all(ScenarioStart& start) {
   start.takes_precision = true;
 }
 
+/// Divides layers and the tokens between them among devices of a node, as Megatron does, and sequences among
+/// more, and partitions all else.
+void divide_samples(int ways, int devices_per_node, ScenarioStart& start) {
+  const int tensor = std::min(ways, devices_per_node), context = ways / tensor;
+  const std::string sequences = context > 1 ? fmt::format(", context: {}", context) : "";
+  start.strategy = kPlainReplicas;
+  start.example =
+      fmt::format("{{kind: {}, mesh: {{tensor: {}{}}}, sequence_parallel: true, shard: parameters}}",
+                  kPlainReplicas, tensor, sequences);
+  start.recompute = true;
+  start.takes_precision = true;
+}
+
+/// The fewest workers, and of those the fewest devices of a sample, with which divided samples fit.
+bool fit_divided(const std::filesystem::path& file, MayChange may_change, int devices_per_node,
+                 ScenarioStart& start) {
+  for (; start.least <= start.most; start.least *= 2) {
+    for (int ways = 2; ways <= std::min(8 * devices_per_node, start.least); ways *= 2) {
+      divide_samples(ways, devices_per_node, start);
+      if (fits(file, start)) return true;
+    }
+    if (!may_change.workers) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
-void fit_memory(const std::filesystem::path& file, MayChange may_change, ScenarioStart& start) {
+void fit_memory(const std::filesystem::path& file, MayChange may_change, int devices_per_node,
+                ScenarioStart& start) {
   bool found = fit_training(file, start);
   if (!found && (start.strategy == "zero" || may_change.strategy)) {
     partition_all(start);
@@ -65,6 +94,11 @@ void fit_memory(const std::filesystem::path& file, MayChange may_change, Scenari
     found = fits(file, start);
   }
   if (!found) start.least = least;
+  if (!found && may_change.strategy) {
+    const ScenarioStart partitioned = start;
+    found = fit_divided(file, may_change, devices_per_node, start);
+    if (!found) start = partitioned;
+  }
   std::filesystem::remove(file);
 }
 

@@ -13,8 +13,10 @@ struct MayChange {
 
 /// Reduces the batch until the first point fits into memory. If none does, tries the same with recomputation,
 /// then with kind zero in stage 3, if that is the kind or it may change, and with twice as many workers at
-/// the first point, if they may change. If nothing fits, the batch is 1.
+/// the first point, if they may change; then with layers and sequences divided. If nothing fits, the batch
+/// is 1.
 /// @param file  is written and removed again
-void fit_memory(const std::filesystem::path& file, MayChange may_change, ScenarioStart& start);
+void fit_memory(const std::filesystem::path& file, MayChange may_change, int devices_per_node,
+                ScenarioStart& start);
 
 }  // namespace stepcast

@@ -10,7 +10,7 @@ namespace stepcast {
 namespace {
 
 /// What the assumptions about keys that begin so are about.
-constexpr std::array<std::pair<const char*, const char*>, 18> kSubjects{{
+constexpr std::array<std::pair<const char*, const char*>, 21> kSubjects{{
     {"discrepancy of the model", "the model itself"},
     {"factors.between_servers_bandwidth", "network"},
     {"factors.inside_server_bandwidth", "links inside servers"},
@@ -18,6 +18,9 @@ constexpr std::array<std::pair<const char*, const char*>, 18> kSubjects{{
     {"factors.compute_slowdown", "computation beside communication"},
     {"factors.kernel_start", "layer times"},
     {"factors.layer_times", "layer times"},
+    {"factors.memory_bound_kernels", "layer times"},
+    {"factors.flash_attention", "layer times"},
+    {"factors.fp8_products", "layer times"},
     {"factors.host_work", "host"},
     {"strategy.compute_factor", "layer times"},
     {"strategy.compute_slowdown", "computation beside communication"},

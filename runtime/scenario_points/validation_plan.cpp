@@ -186,6 +186,8 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool any_partit
 std::string unsupported_noise(const Noise& noise, bool sleep) {
   if (sleep && noise.jitter == Noise::Jitter::trace)
     return "noise.jitter: ranks with --sleep cannot replay measured steps; give none, lognormal or layers";
+  if (!sleep && noise.imbalance > 0)
+    return "data.imbalance needs --sleep, because ranks that compute have samples of one size; leave it out";
   const bool drawn = noise.jitter == Noise::Jitter::lognormal || noise.jitter == Noise::Jitter::layers;
   if (!sleep && (drawn || noise.has_stragglers()))
     return "noise: random noise needs --sleep, because ranks that compute have noise of their own; leave "

@@ -70,6 +70,18 @@ void apply(const SimulationOptions& simulation, Experiment& experiment) {
   experiment.link_sharing = simulation.sharing;
 }
 
+void scale_kernels(const Factors& factors, Device& device) {
+  device.launch_overhead = factors.kernel_start * device.launch_overhead;
+  if (device.fp8) device.fp8->kernels.dense /= factors.fp8_products;
+  if (!device.kernels) return;
+  KernelShares& shares = *device.kernels;
+  shares.gap = factors.kernel_start * shares.gap;
+  shares.flash /= factors.flash_attention;
+  for (double* share :
+       {&shares.streaming, &shares.max_pool, &shares.batch_norm, &shares.layer_norm, &shares.cast})
+    *share /= factors.memory_bound_kernels;
+}
+
 /// Applies `factors:` to the platform and the device.
 void apply(const Factors& factors, Experiment& experiment) {
   Platform& platform = experiment.platform;
@@ -84,9 +96,7 @@ void apply(const Factors& factors, Experiment& experiment) {
        {&platform.message_costs, &platform.local_message_costs, &platform.local_program_costs}) {
     for (MessageCost& cost : *costs) cost.overhead = factors.message_overhead * cost.overhead;
   }
-  Device& device = experiment.device;
-  device.launch_overhead = factors.kernel_start * device.launch_overhead;
-  if (device.kernels) device.kernels->gap = factors.kernel_start * device.kernels->gap;
+  scale_kernels(factors, experiment.device);
 }
 
 /// Makes no NIC faster than what `count` times the rate at `key` moves, if the document has it.
@@ -152,6 +162,13 @@ void read_links(const YamlMap& map, Experiment& experiment) {
     read_background(*background, experiment.platform, experiment.bandwidths);
 }
 
+/// True if every rank that trains has samples of its own.
+bool has_own_samples(const Plan& plan) {
+  int ranks = 0;
+  for (const Role& role : plan.roles) ranks += role.training ? role.members : 0;
+  return plan.samples_a_step == static_cast<double>(ranks) * static_cast<double>(plan.batch_per_worker);
+}
+
 Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library, const Overrides& overrides) {
   const YamlValue trace = map.at("trace", "names in models/traces/, or derived");
   const YamlValue options = map.at("strategy", "a mapping with kind");
@@ -177,10 +194,13 @@ Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library, con
     setting.global_batch->refuse("give either batch_per_worker or global_batch");
   if (overrides.trace && !setting.batch_per_worker && !setting.global_batch)
     map.value().refuse("this command needs batch_per_worker, the samples of one step of a worker");
-  if (const auto data = map.maybe("data")) read_data(*data, experiment.platform, setting);
+  if (const auto data = map.maybe("data")) read_data(*data, experiment.platform, setting, experiment.noise);
   setting.memory = read_memory(map.maybe("memory"), experiment.device.choice());
   experiment.strategy = strategies()[kind].kind;
-  return strategies()[kind].plan(options, setting);
+  Plan plan = strategies()[kind].plan(options, setting);
+  if (experiment.noise.imbalance > 0 && !has_own_samples(plan))
+    map.at("data").any_map().at("imbalance").refuse("only valid where every worker has samples of its own");
+  return plan;
 }
 
 /// Reads faults and the campaign, which need the length of a training.

@@ -98,19 +98,22 @@ Noise read_noise(const YamlValue& value) {
 namespace {
 
 struct DataLoading {
-  Bytes sample_size;
+  std::optional<Bytes> sample_size;
   int prefetch = 1;
   double compute_slowdown = 1;
+  double imbalance = 0;
 };
 
 const Fields<DataLoading>& data_fields() {
   static const Fields<DataLoading> fields{
-      field("sample_size", &DataLoading::sample_size, bytes(1), required("bytes of one sample as stored"),
+      field("sample_size", &DataLoading::sample_size, bytes(1), otherwise("required without `imbalance`"),
             "size of one sample in storage"),
       field("prefetch", &DataLoading::prefetch, integer(0, 1000),
             "micro-batches loaded ahead; 0: the worker waits for every load"),
       field("compute_slowdown", &DataLoading::compute_slowdown, number(1, 100),
-            "factor on the time of compute while the worker's input loads")};
+            "factor on the time of compute while the worker's input loads"),
+      field("imbalance", &DataLoading::imbalance, number(0, 10),
+            "standard deviation of the logarithm of a worker's work in a step, because its samples differ")};
   return fields;
 }
 
@@ -120,12 +123,20 @@ const Keys& data_keys() {
   return data_fields().keys();
 }
 
-void read_data(const YamlValue& value, const Platform& platform, Setting& setting) {
+void read_data(const YamlValue& value, const Platform& platform, Setting& setting, Noise& noise) {
   DataLoading data;
-  read_mapping(value, data_fields(), data);
+  const YamlMap map = read_mapping(value, data_fields(), data);
+  noise.imbalance = data.imbalance;
+  if (noise.imbalance > 0 && noise.per_node) map.at("imbalance").refuse("not valid with noise.per: node");
+  if (!data.sample_size && map.has("imbalance")) {
+    for (const char* key : {"prefetch", "compute_slowdown"})
+      if (const auto given = map.maybe(key)) given->refuse("only valid with sample_size");
+    return;
+  }
+  map.at("sample_size", "bytes of one sample as stored");
   if (platform.storage.kind == Storage::Kind::none)
     value.refuse("needs a platform with storage; platform " + platform.name + " has none");
-  setting.sample_size = data.sample_size;
+  setting.sample_size = *data.sample_size;
   setting.prefetch = data.prefetch;
   // No compute runs beside a load that is waited for.
   setting.load_slowdown =
@@ -229,6 +240,12 @@ const Fields<Factors>& factor_fields() {
             "with `trace: derived`: factor on the fixed time that each kernel takes in addition to its work"),
       field("layer_times", &Factors::layer_times, factor,
             "in place of `strategy.compute_factor`, as long as stacks count the host's time"),
+      field("memory_bound_kernels", &Factors::memory_bound_kernels, factor,
+            "with `trace: derived`: factor on the times of passes over arrays: norms, activations, updates"),
+      field("flash_attention", &Factors::flash_attention, factor,
+            "with `trace: derived`: factor on the times of flash kernels"),
+      field("fp8_products", &Factors::fp8_products, factor,
+            "with `trace: derived`: factor on the times of products in fp8"),
       field("host_work", &Factors::host_work, factor,
             "factor on the host's times, `strategy.host_work` and `strategy.host_operation`")};
   return fields;

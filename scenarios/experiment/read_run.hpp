@@ -14,7 +14,8 @@ namespace stepcast {
 // scenarios/keys/scenario_keys.hpp come. All throw InputError.
 
 Noise read_noise(const YamlValue& value);
-void read_data(const YamlValue& value, const Platform& platform, Setting& setting);
+/// Reads `data:`. @throws InputError
+void read_data(const YamlValue& value, const Platform& platform, Setting& setting, Noise& noise);
 
 /// `simulation:` of a run.
 struct SimulationOptions {
@@ -35,7 +36,8 @@ DataSetSize read_epoch(const YamlValue& value, const Model& model);
 /// Factors on the platform and on host work, which the default ranges of inputs set (`factors:`).
 struct Factors {
   double inside_server_bandwidth = 1, between_servers_bandwidth = 1, message_overhead = 1,
-         compute_slowdown = 1, kernel_start = 1, layer_times = 1, host_work = 1;
+         compute_slowdown = 1, kernel_start = 1, layer_times = 1, memory_bound_kernels = 1,
+         flash_attention = 1, fp8_products = 1, host_work = 1;
 };
 Factors read_factors(const YamlValue& value);
 

@@ -53,6 +53,8 @@ Draw draw(const Noise& noise, std::uint64_t seed, std::uint32_t worker, std::uin
     drawn.layer_sigma = noise.sigma;
     drawn.key = key;
   }
+  if (noise.imbalance > 0)
+    drawn.factor *= lognormal(noise.imbalance, normal({seed, Purpose::imbalance, worker, step, 0}));
   if (noise.straggler_share > 0 &&
       uniform({seed, Purpose::straggler, worker, 0, 0}) < noise.straggler_share) {
     drawn.factor *= noise.straggler_factor;

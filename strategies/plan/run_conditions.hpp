@@ -28,9 +28,12 @@ struct Noise {
   double start_spread = 0;  ///< interval over which asynchronous workers start, evenly [s]
   /// Standard deviation of the logarithm of the speeds of equal devices; the same in every step.
   double device_spread = 0;
+  /// Standard deviation of the logarithm of a worker's work in a step, because its samples differ from
+  /// others' (`data.imbalance`); the mean is 1.
+  double imbalance = 0;
 
   bool has_stragglers() const { return straggler_share > 0 || !stragglers.empty(); }
-  bool is_none() const { return jitter == Jitter::none && !has_stragglers(); }
+  bool is_none() const { return jitter == Jitter::none && !has_stragglers() && imbalance == 0; }
 };
 
 /// The level of detail at which a collective is simulated (docs/explanation/simulation.md): every message; a

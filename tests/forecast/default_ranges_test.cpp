@@ -108,6 +108,40 @@ TEST_CASE("derived times have the range of their precision, on one device too", 
   CHECK_FALSE(has(single, "kernels_half_precision"));
 }
 
+TEST_CASE("kinds of kernels have ranges where points may have other kernels", "[forecast]") {
+  const auto ranges = [](const std::string& sweep, const std::string& precision = "bf16") {
+    return ranges_of(
+        "name: n\nmodel: gpt2-small\ntrace: derived\nplatform: dgx-h100-pod\nworkers: 8\n"
+        "batch_per_worker: 1\nstrategy: {kind: synchronous}\nkernels: {attention: flash, precision: " +
+        precision + "}\nsweep: {" + sweep + "}\n");
+  };
+  CHECK(ranges("workers: [8, 16]").find("kernels_memory_bound") == std::string::npos);
+  const std::string batches = ranges("batch_per_worker: [1, 2]");
+  CHECK(batches.find("kernels_memory_bound measured; kernels_attention measured; ") != std::string::npos);
+  CHECK(batches.find("kernels_fp8") == std::string::npos);
+  CHECK(ranges("batch_per_worker: [1, 2]", "fp8").find("kernels_fp8 assumed") != std::string::npos);
+}
+
+TEST_CASE("the times of kinds of kernels are multiplied, and nothing else", "[forecast]") {
+  const Scenario scenario = scenario_of(
+      "name: n\nmodel: gpt2-small\ntrace: derived\nplatform: dgx-h100-pod\nbatch_per_worker: 4\nworkers: 8\n"
+      "strategy: {kind: synchronous}\nkernels: {precision: fp8, attention: flash}\n");
+  Library library;
+  const KernelShares plain = *experiment_of(scenario, library).device.kernels;
+  const auto with = [&](const std::string& factor) {
+    return experiment_of(scenario, library, {parse_assignment(factor)}).device;
+  };
+  const KernelShares slow = *with("factors.memory_bound_kernels=2").kernels;
+  CHECK(slow.streaming == plain.streaming / 2);
+  CHECK(slow.layer_norm == plain.layer_norm / 2);
+  CHECK(slow.flash == plain.flash);
+  CHECK(slow.dense == plain.dense);
+  CHECK(with("factors.flash_attention=2").kernels->flash == plain.flash / 2);
+  const Device fp8 = with("factors.fp8_products=2");
+  CHECK(fp8.fp8->kernels.dense == experiment_of(scenario, library).device.fp8->kernels.dense / 2);
+  CHECK(fp8.kernels->dense == plain.dense);
+}
+
 TEST_CASE("GPUs of a scenario without noise have a spread with a range", "[forecast]") {
   CHECK(ranges_of(kTwo).find("spread_of_devices assumed") != std::string::npos);
   CHECK(ranges_of(kTwo + "noise: {jitter: lognormal, sigma: 0.01}\n").find("spread_of_devices") ==

@@ -230,6 +230,23 @@ TEST_CASE("GPUs without noise wait for the slowest of equal devices, and asynchr
   CHECK(of("step_seconds", servers, usual) == of("step_seconds", servers, none));
 }
 
+TEST_CASE("workers with unequal samples wait for the largest, and asynchronous ones do not", "[forecast]") {
+  const auto step = [](const std::string& strategy, double imbalance) {
+    return number_from_child([&] {
+      const Scenario scenario = scenario_of(fmt::format(
+          "name: t\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nworkers: 8\nbatch_per_worker: 8192\n"
+          "strategy: {{kind: {}}}\nnoise: {{device_spread: 0}}\nsimulation: {{steps: 2000}}\n"
+          "data: {{imbalance: {}}}\n",
+          strategy, imbalance));
+      Library library;
+      return *simulate_point(build_experiment(scenario.document, {}, library)).number("step_seconds_mean");
+    });
+  };
+  // 1.313 is the expected maximum of eight lognormal variables of mean 1 and sigma 0.2, by quadrature.
+  CHECK(step("synchronous", 0.2) == Approx(1.313 * step("synchronous", 0)).epsilon(0.02));
+  CHECK(step("parameter_server", 0.2) == Approx(step("parameter_server", 0)).epsilon(0.05));
+}
+
 TEST_CASE("a language model has tokens, work and its share of the peak for each device", "[commands]") {
   const std::string strategy = "{kind: synchronous}";
   const double samples = of_gpt2("samples_per_second", strategy);

@@ -187,6 +187,22 @@ TEST_CASE(
   CHECK(std::ranges::count(waited.plan.ineffective_keys, "data.compute_slowdown", &IneffectiveKey::key) == 1);
 }
 
+TEST_CASE("unequal samples need no storage, but samples of a worker's own", "[scenarios]") {
+  const Experiment one = quick({"data={imbalance: 0.2}"});
+  CHECK(one.noise.imbalance == 0.2);
+  CHECK_FALSE(one.plan.load_data);
+  CHECK_FALSE(one.noise.is_none());
+  CHECK(quick({"data={imbalance: 0.2, sample_size: 110 kB}"}).plan.load_data);
+  CHECK_THROWS_WITH(quick({"data={imbalance: 0.2, prefetch: 3}"}),
+                    Catch::Contains("only valid with sample_size"));
+  CHECK_THROWS_WITH(quick({"data={prefetch: 3}"}), Catch::Contains("bytes of one sample as stored"));
+  CHECK_THROWS_WITH(quick({"data={imbalance: 0.2}", "noise={jitter: trace, per: node}"}),
+                    Catch::Contains("not valid with noise.per: node"));
+  CHECK_THROWS_WITH(quick({"data={imbalance: 0.2}", "workers=16",
+                           "strategy={kind: pipeline, stages: 4, micro_batches: 4}"}),
+                    Catch::Contains("only valid where every worker has samples of its own"));
+}
+
 TEST_CASE("data cannot be loaded on a platform without storage", "[scenarios][errors]") {
   std::ifstream shipped(std::string(STEPCAST_SOURCE_DIR) + "/platforms/ethernet-cpu.yaml");
   const std::string text{std::istreambuf_iterator<char>(shipped), {}};
