@@ -54,14 +54,6 @@ Seconds daly_interval(const CheckpointProblem& problem) {
   return {root_of(problem) * (1 + std::sqrt(share) / 3 + share / 9) - problem.write.value};
 }
 
-Seconds daly_training_time(const Faults& faults) {
-  const double m = checkpoint_problem(faults).mtbf.value;
-  const double restart = faults.repair.value + faults.restart.value;
-  const double interval = faults.checkpoints.interval.value;
-  const double segment = interval + faults.checkpoints.write.value;
-  return {m * std::exp(restart / m) * std::expm1(segment / m) * faults.training.value / interval};
-}
-
 Seconds best_interval(Faults faults, int draws) {
   const CheckpointProblem problem = checkpoint_problem(faults);
   if (problem.mtbf.value == 0) return faults.training;

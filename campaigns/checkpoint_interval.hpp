@@ -23,10 +23,6 @@ Seconds young_interval(const CheckpointProblem& problem);
 /// dumps", Future Generation Computer Systems 22 (2006) 303-312, doi:10.1016/j.future.2004.11.016.
 Seconds daly_interval(const CheckpointProblem& problem);
 
-/// Expected time of a training with blocking checkpoints and FailureResponse::restart:
-/// T = M e^(R / M) (e^((tau + delta) / M) - 1) T_s / tau. Exact where tau divides T_s. Source: Daly 2006.
-Seconds daly_training_time(const Faults& faults);
-
 /// The interval with the least mean total time over `draws` draws; fewer draws if they contain more than
 /// 20,000 failures. Total times are computed on a grid of ratio 2^(1/4), with the same failures at every
 /// interval. A parabola in the logarithm of the interval is fitted to those within a factor of 2 of the best

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "daly_training_time.hpp"
+
 using namespace stepcast;
 
 namespace {

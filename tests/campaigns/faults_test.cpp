@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "campaigns/checkpoint_interval.hpp"
+#include "daly_training_time.hpp"
 
 using namespace stepcast;
 
