@@ -150,7 +150,7 @@ HaloExchange halo_exchange(const Parts& parts, const std::vector<std::vector<Hal
 Seconds packing_seconds(const Device& device, Bytes halo);
 
 // Strategies in which groups of devices share a replica. Each is a way to partition the network
-// (models/partition) with the program `sharded` (model_parallel/layer_segments.hpp).
+// (models/partition) with the program `pipeline_stage`.
 
 Strategy spatial_strategy();
 Strategy filter_parallel_strategy();

@@ -2,7 +2,7 @@
 
 #include "models/partition/layer_partition.hpp"
 #include "sim/fidelity/run_cost.hpp"
-#include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/mesh/stage_plan.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/planned_run.hpp"
 
