@@ -4,8 +4,8 @@
 
 #include "kernels/timing/step_timer.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
-#include "strategies/mesh/pipeline_stage.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
+#include "strategies/model_parallel/pipeline_stage.hpp"
 
 namespace stepcast {
 namespace {

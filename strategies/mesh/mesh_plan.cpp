@@ -6,7 +6,7 @@
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/mesh/mesh.hpp"
-#include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/mesh/stage_plan.hpp"
 #include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"

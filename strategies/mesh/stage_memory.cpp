@@ -4,7 +4,7 @@
 #include "models/cost/memory.hpp"
 #include "models/cost/pass_cost.hpp"
 #include "models/partition/sequence_partition.hpp"
-#include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/mesh/stage_plan.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,7 +1,8 @@
+#include "strategies/mesh/stage_plan.hpp"
+
 #include <algorithm>
 
 #include "models/cost/pass_cost.hpp"
-#include "strategies/mesh/pipeline_stage.hpp"
 #include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/plan/buckets.hpp"
 

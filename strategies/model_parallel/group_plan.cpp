@@ -9,6 +9,7 @@
 #include "models/cost/activation_memory.hpp"
 #include "models/layer_times/trace.hpp"
 #include "strategies/compression/gradient_compression.hpp"
+#include "strategies/model_parallel/pipeline_stage.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/plan.hpp"
@@ -309,6 +310,24 @@ std::vector<LayerRange> checkpoint_segments(const Model& model) {
   return ranges;
 }
 
+/// All layers; with recomputation the runs between checkpoints, whose forward passes the first unit has.
+std::vector<ShardedUnit> units_of(const GroupPlan& groups, const std::vector<std::vector<CollectiveId>>& sums,
+                                  const Model& model) {
+  const auto passes_of = [&](LayerRange layers) {
+    return make_passes(groups.calls, layers, sums, groups.options.halo_overlap);
+  };
+  std::vector<ShardedUnit> units(1);
+  units.front().passes = passes_of({0, static_cast<int>(model.layers.size())});
+  if (!groups.options.recompute) return units;
+  const std::vector<LayerRange> segments = checkpoint_segments(model);
+  units.resize(segments.size());
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    units[i].recomputed = passes_of(segments[i]);
+    units[i].passes.backward = units[i].recomputed.backward;
+  }
+  return units;
+}
+
 }  // namespace
 
 Trace part_times(const Setting& setting, const GroupPlan& groups) {
@@ -346,21 +365,19 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   const auto sums =
       sums_by_layer(options.overlap ? buckets : std::vector<Bucket>{}, setting.model.layers.size());
 
-  Sharded run;
-  run.steps = setting.steps;
-  run.micro_batches = options.micro_batches;
-  run.prefetch = setting.prefetch;
-  run.step_overhead = options.training.step_overhead;
-  run.reads_gradients = options.training.mixed;
-  run.exchange_overhead = options.exchange_overhead;
-  run.passes = make_passes(groups.calls, layers, sums, options.halo_overlap);
-  if (options.recompute) {
-    for (const LayerRange& segment : checkpoint_segments(setting.model))
-      run.recomputed.push_back(make_passes(groups.calls, segment, sums, options.halo_overlap));
-  }
-  for (const Bucket& bucket : buckets) {
-    if (!options.overlap && bucket.sum.exists()) run.sums.push_back(bucket.sum);
-  }
+  PipelineChunk chunk;
+  chunk.segments = segments_of(layers);
+  chunk.units = units_of(groups, sums, setting.model);
+  for (const Bucket& bucket : buckets)
+    if (!options.overlap && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);
+  PipelineStage run{.steps = setting.steps,
+                    .micro_batches = options.micro_batches,
+                    .actions = pipeline_schedule(PipelineOrder::naive, 0, 1, options.micro_batches),
+                    .chunks = {std::move(chunk)},
+                    .reads_gradients = options.training.mixed,
+                    .prefetch = setting.prefetch,
+                    .step_overhead = options.training.step_overhead,
+                    .exchange_overhead = options.exchange_overhead};
 
   const Trace times = part_times(setting, groups);
   Workload workload = segmented_workload(times, layer_costs(groups.sharded.part, setting.device.choice()),
@@ -376,18 +393,13 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   plan.partition.micro_batches = options.micro_batches;
   plan.workloads.push_back(std::move(workload));
   plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,
-                        [run = std::make_shared<const Sharded>(std::move(run))](Worker& worker) {
-                          return sharded(worker, *run);
+                        [run = std::make_shared<const PipelineStage>(std::move(run))](Worker& worker) {
+                          return pipeline_stage(worker, *run);
                         }});
   finish_group_plan(setting, groups, times, training_memory(in_memory, groups.memory), plan);
   note_ineffective_group(groups, "", plan);
   plan.figures = [ways = groups.ways](const Records& records, double) { return figures(ways, records); };
   return plan;
-}
-
-std::string statistics_problem(const Model& model, int over, int ways) {
-  if (over == ways || std::ranges::count(model.layers, LayerKind::batch_norm, &Layer::kind) == 0) return "";
-  return "batch-norm statistics of other samples than those of the group";
 }
 
 }  // namespace stepcast

@@ -152,7 +152,7 @@ HaloExchange returned(const HaloExchange& halo);
 Seconds packing_seconds(const Device& device, Bytes halo);
 
 // Strategies in which groups of devices share a replica. Each is a way to partition the network
-// (models/partition) with the program `sharded` (model_parallel/layer_segments.hpp).
+// (models/partition) with the program `pipeline_stage`.
 
 Strategy spatial_strategy();
 Strategy filter_parallel_strategy();

@@ -198,4 +198,9 @@ void add_statistics(const Model& model, Statistics over, GroupPlan& groups) {
   }
 }
 
+std::string statistics_problem(const Model& model, int over, int ways) {
+  if (over == ways || std::ranges::count(model.layers, LayerKind::batch_norm, &Layer::kind) == 0) return "";
+  return "batch-norm statistics of other samples than those of the group";
+}
+
 }  // namespace stepcast

@@ -1,7 +1,6 @@
 #include "strategies/model_parallel/layer_segments.hpp"
 
 #include <algorithm>
-#include <deque>
 
 #include "models/layer_times/trace.hpp"
 
@@ -201,39 +200,6 @@ PassSegments make_passes(const std::vector<LayerCalls>& calls, LayerRange layers
 
 LayerRange segments_of(LayerRange layers) {
   return {kSegmentsPerLayer * layers.first, kSegmentsPerLayer * layers.last};
-}
-
-Program sharded(Worker& worker, const Sharded& options) {
-  const Bytes input = worker.workload().input;
-  std::deque<Pending> loads;
-  for (int ahead = 0; ahead < options.prefetch; ++ahead) loads.push_back(worker.start_load(input));
-
-  for (int step = 0; step < options.steps; ++step) {
-    if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
-    std::vector<Pending> sums;
-    for (int micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
-      loads.push_back(worker.start_load(input));
-      co_await worker.finished(std::move(loads.front()));
-      loads.pop_front();
-
-      const bool last = micro_batch + 1 == options.micro_batches;
-      const PassRun forward{Work::forward, options.exchange_overhead, false};
-      const PassRun backward{Work::backward, options.exchange_overhead, last};
-      co_await run_pass(worker, options.passes, forward, sums);  // 1. and 2.
-      if (options.recomputed.empty()) co_await run_pass(worker, options.passes, backward, sums);
-      for (auto part = options.recomputed.rbegin(); part != options.recomputed.rend(); ++part) {
-        co_await run_pass(worker, *part, forward, sums);
-        co_await run_pass(worker, *part, backward, sums);
-      }
-    }
-    for (const CollectiveId sum : options.sums) sums.push_back(worker.start_collective(sum));
-    for (Pending& sum : sums) co_await worker.finished(std::move(sum));
-    if (options.reads_gradients) worker.synchronize();
-    co_await worker.optimizer_step();  // 3.
-    worker.mark("compute");
-    worker.record("step", 1);
-    worker.end_step();
-  }
 }
 
 SubProgram run_pass(Worker& worker, const PassSegments& passes, const PassRun& run,

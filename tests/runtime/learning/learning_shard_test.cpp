@@ -11,6 +11,27 @@ namespace stepcast::learning_shard_test {
 
 using namespace test;
 
+/// Two blocks, of which parts can be computed again.
+const std::string kAttention = R"(
+name: attention
+source: test
+input: [6, 4]
+layers:
+  - {name: embed, kind: dense, units: 8}
+  - repeat: 2
+    name: block
+    layers:
+      - {name: qkv, kind: dense, units: 24}
+      - {name: attention, kind: attention, heads: 2}
+      - {name: projection, kind: dense, units: 8}
+      - {name: expand, kind: dense, units: 12}
+      - {name: gelu, kind: gelu}
+      - {name: contract, kind: dense, units: 8}
+  - {name: flatten, kind: reshape, shape: [48]}
+  - {name: classes, kind: dense, units: 3}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
 TEST_CASE("ranks that share a network learn like ranks with whole networks, to rounding",
           "[validate][learning]") {
   using Kind = DataOptions::Kind;
@@ -65,6 +86,11 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
       LearningCase{mesh + "mesh: {pipeline: 2, tensor: 2}, split_points: [expand], accumulation: 2, shard: "
                           "optimizer, recompute: stage}",
                    8, 2, &kBlocks, Kind::sequences},
+      LearningCase{mesh + "shard: parameters, recompute: {every: 2}}", 2, 2, &kAttention, Kind::sequences},
+      LearningCase{mesh +
+                       "mesh: {pipeline: 2}, split: blocks, accumulation: 2, shard: parameters, recompute: "
+                       "selective}",
+                   4, 2, &kAttention, Kind::sequences},
       LearningCase{"{kind: tensor, ways: 2}", 2, 1, &kBlocks, Kind::sequences},
       LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
   CAPTURE(c.strategy);

@@ -2,7 +2,7 @@
 
 #include "models/partition/layer_partition.hpp"
 #include "sim/fidelity/run_cost.hpp"
-#include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/mesh/stage_plan.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/planned_run.hpp"
 
@@ -258,6 +258,28 @@ TEST_CASE("the units of FSDP are the blocks of a network and the layers between"
   CHECK(units.front().last == layers);
   for (std::size_t i = 1; i < units.size(); ++i) CHECK(units[i].last == units[i - 1].first);
   CHECK(units.back().first == 0);
+}
+
+TEST_CASE("a mesh that kernels cannot run says why", "[mesh]") {
+  const auto why = [](const std::string& options, const std::string& model = kBlocks) {
+    const PlannedRun run(8, model, "{kind: synchronous, all_reduce: ring, " + options + "}", 4);
+    CHECK(run.plan.no_arithmetic.empty());
+    return run.plan.partition.simulated_only;
+  };
+  const std::string within = "shard: parameters, shard_within: 2";
+  CHECK(why("shard: parameters, recompute: true, accumulation: 2") == "");
+  CHECK(why("mesh: {pipeline: 2, tensor: 2}, split: blocks, shard: parameters, recompute: {every: 2}") == "");
+  CHECK(why(within) == "");
+  CHECK(why(within + ", accumulation: 2, reshard_after_forward: false") == "");
+  CHECK(why(within + ", accumulation: 2") == "shard_within with accumulation and reshard_after_forward");
+  CHECK(why(within + ", channels: 2") == "shard_within with channels");
+  CHECK(why(within + ", mesh: {tensor: 2}") == "shard_within beside mesh.tensor");
+  CHECK(why("mesh: {context: 2}") == "mesh.context");
+  CHECK(why("mesh: {expert: 2}", kExperts) == "mesh.expert");
+  CHECK(why("mesh: {tensor: 2}, sequence_parallel: true") == "sequence_parallel");
+  CHECK(why("offload: optimizer, host_memory: 1 GB/s, host_link: 1 GB/s") == "offload: optimizer");
+  CHECK(why("shard: parameters, recompute: operators") == "recomputation of parts of a layer");
+  CHECK(why("shard: parameters, precision: mixed") == "activations of 2 bytes");
 }
 
 TEST_CASE("a mesh that cannot be is refused with place and reason", "[sim][mesh][errors]") {

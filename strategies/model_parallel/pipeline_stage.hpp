@@ -2,9 +2,6 @@
 
 #include <vector>
 
-#include "models/partition/pipeline_stages.hpp"
-#include "strategies/mesh/mesh.hpp"
-#include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/program/worker.hpp"
@@ -50,14 +47,16 @@ struct PipelineStage {
   bool reads_gradients = false;  ///< before the update, as loss scaling does: the host waits for them
   int prefetch = 1;
   Seconds step_overhead, exchange_overhead;
-  Seconds host_update;  ///< update and copy of the parameters by the host (see host_update_time); 0: on the
-                        ///< device
+  Seconds host_update = {};  ///< update and copy of the parameters by the host (see host_update_time); 0: on
+                             ///< the device
 };
 
 /// @returns chunk of the receiver that a message between stages is for
 int chunk_of_tag(MessageTag tag);
 
-/// One stage of a pipeline. In every step, for each action of the schedule (a pass of one chunk for one
+/// One stage of a pipeline, or all layers where groups of devices share every sample or every layer (spatial,
+/// filter and tensor parallelism, experts, networks partitioned over machines), which differ in the
+/// collectives around the layers. In every step, for each action of the schedule (a pass of one chunk for one
 /// micro-batch):
 ///
 ///   1. receives the activations of the layers before (forward) or the error signals of the layers after
@@ -75,36 +74,11 @@ int chunk_of_tag(MessageTag tag);
 ///   5. updates its parameters, or waits for the host that does
 ///   6. ZeRO: gathers the shares of the parameters that the replicas have updated
 ///
-/// Sources of the schedules: strategies/plan/plan.hpp; of units: Y. Zhao et al., "PyTorch FSDP", VLDB 2023;
+/// Sources of the schedules: strategies/plan/plan.hpp; of halos and groups of samples: N. Dryden et al.,
+/// "Improving strong-scaling of CNN training by exploiting finer-grained parallelism", IPDPS 2019; of other
+/// divisions: models/partition; of units: Y. Zhao et al., "PyTorch FSDP", VLDB 2023;
 /// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py of pytorch/pytorch (prefetch of one unit;
 /// post_backward waits for the reduce-scatter before).
 Program pipeline_stage(Worker& worker, const PipelineStage& options);
-
-/// Groups of the devices of a stage, as communicators.
-struct StageGroups {
-  CommunicatorId shards{0};      ///< copies of the same part of the same layers, which may partition it
-  CommunicatorId shard_copies;   ///< devices with the same partition, if not all copies share one
-  CommunicatorId expert_copies;  ///< devices that hold the same experts, if not all copies do
-};
-
-/// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its actions, and its chunks,
-/// whose collectives are added to the plan.
-PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int number, const Stages& starts,
-                         const StageGroups& places, GroupPlan& groups);
-
-/// Runs of layers of the part that are gathered together, last first, clamped to `layers`: the blocks of the
-/// network (layers named block7_...) and the layers between them, or buckets.
-std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options);
-
-/// Time in which the host updates a device's share of these parameters and the device gets them. The copies
-/// of gradients overlap with the backward pass. Adam reads weights, gradients and two moments and writes the
-/// first, the last and a copy of 2 bytes: 30 bytes an element of host memory. Sources: J. Ren et al.,
-/// "ZeRO-Offload", USENIX ATC 2021, section 4.1 (what is copied, and when); DeepSpeed, csrc/adam/cpu_adam.cpp
-/// (arrays); that memory bandwidth bounds it is assumed.
-Seconds host_update_time(double parameters, const MeshOptions& options);
-
-/// Memory of a stage at the moment with most micro-batches in flight. It holds the error signals of one chunk
-/// at a time.
-Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups);
 
 }  // namespace stepcast

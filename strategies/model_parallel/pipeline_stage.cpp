@@ -1,4 +1,4 @@
-#include "strategies/mesh/pipeline_stage.hpp"
+#include "strategies/model_parallel/pipeline_stage.hpp"
 
 #include <deque>
 #include <utility>
@@ -133,6 +133,7 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
         co_await worker.finished(worker.start_compute(Work::update, chunk.segments));
     for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.gathers, gathered);  // 6.
     for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
+    worker.record("step", 1);
     worker.end_step();
   }
 }

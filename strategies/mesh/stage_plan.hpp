@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "models/partition/pipeline_stages.hpp"
+#include "strategies/mesh/mesh.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
+#include "strategies/model_parallel/pipeline_stage.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+/// Groups of the devices of a stage, as communicators.
+struct StageGroups {
+  CommunicatorId shards{0};      ///< copies of the same part of the same layers, which may partition it
+  CommunicatorId shard_copies;   ///< devices with the same partition, if not all copies share one
+  CommunicatorId expert_copies;  ///< devices that hold the same experts, if not all copies do
+};
+
+/// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its actions, and its chunks,
+/// whose collectives are added to the plan.
+PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int number, const Stages& starts,
+                         const StageGroups& places, GroupPlan& groups);
+
+/// Runs of layers of the part that are gathered together, last first, clamped to `layers`: the blocks of the
+/// network (layers named block7_...) and the layers between them, or buckets.
+std::vector<LayerRange> sharded_units(const Model& part, LayerRange layers, const MeshOptions& options);
+
+/// Time in which the host updates a device's share of these parameters and the device gets them. The copies
+/// of gradients overlap with the backward pass. Adam reads weights, gradients and two moments and writes the
+/// first, the last and a copy of 2 bytes: 30 bytes an element of host memory. Sources: J. Ren et al.,
+/// "ZeRO-Offload", USENIX ATC 2021, section 4.1 (what is copied, and when); DeepSpeed, csrc/adam/cpu_adam.cpp
+/// (arrays); that memory bandwidth bounds it is assumed.
+Seconds host_update_time(double parameters, const MeshOptions& options);
+
+/// Memory of a stage at the moment with most micro-batches in flight. It holds the error signals of one chunk
+/// at a time.
+Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups);
+
+}  // namespace stepcast
