@@ -265,6 +265,17 @@ works strategy.history 5 20 "${sandblaster[@]}"
 works strategy.send_every 1 2 "${sandblaster[@]}"
 idle strategy.arrays 10 100 "${sandblaster[@]}" strategy.messages=model
 works strategy.shards 1 2 "${sandblaster[@]}"
+search=('strategy={kind: search, folds: 2, training_steps: 5}')
+works strategy.folds 1 2 "${search[@]}"
+works strategy.folds_at_once 1 2 "${search[@]}"
+works strategy.ranks 1 2 "${search[@]}"
+works strategy.training_steps 1 2 "${search[@]}"
+works strategy.proposal_base "0 s" "1 s" "${search[@]}"
+works strategy.proposal_cubic "0 s" "1 s" "${search[@]}"
+works strategy.step_overhead "0 s" "1 ms" "${search[@]}"
+idle strategy.all_reduce ring binomial_tree "${search[@]}"
+works strategy.all_reduce ring binomial_tree "${search[@]}" strategy.ranks=4
+idle strategy.compute_slowdown 1 2 "${search[@]}"
 
 # Every strategy of the registry runs its example.
 for kind in $("$stepcast" show strategies | awk '/^$/ { exit } { print $1 }'); do

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/fields.hpp"
+#include "strategies/compression/gradient_compression.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/program/worker.hpp"
@@ -23,6 +24,7 @@ struct Search {
   int folds_at_once = 1;   ///< slots of a group
   int ranks = 1;           ///< of a training
   int training_steps = 1;  ///< steps of a training
+  Seconds step_overhead;   ///< time of a step of a training outside the layers
   Seconds base, cubic;     ///< a proposal after n others takes base + cubic n^3
   int steps = 1;           ///< points of each group
 };
@@ -40,6 +42,7 @@ struct Trainer {
 SubProgram train_fold(Worker& worker, const Trainer& trainer) {
   const Workload& workload = worker.workload();
   for (int step = 0; step < trainer.search.training_steps; ++step) {
+    if (trainer.search.step_overhead.value > 0) co_await worker.pause(trainer.search.step_overhead);
     co_await worker.load(workload.input);
     co_await worker.forward();
     std::vector<Pending> sums;
@@ -148,10 +151,12 @@ void add_roles(const Setting& setting, const Search& search, const Trainer& comm
 Plan read_search(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, search_keys());
   const TrainingOptions training = read_training_options(map);
+  refuse_compression(map, "not supported with kind: search");
   const CommunicationOptions communication = read_communication(map);
   Search search;
   read_fields(map, search_fields(), search);
   search.steps = setting.steps;
+  search.step_overhead = training.step_overhead;
   const int workers = setting.workers(), group = search.folds_at_once * search.ranks;
   if (workers % group != 0)
     value.refuse(fmt::format("{} workers cannot form groups of {} (folds_at_once x ranks); give a divisor",
@@ -177,7 +182,7 @@ Plan read_search(const YamlValue& value, const Setting& setting) {
               {std::move(source), batch, static_cast<double>(batch) * workers * trained,
                training_memory(setting.model, memory_options(setting, training, batch)), "kind: search"},
               plan);
-  note_ineffective_communication(map, search.ranks == 1 ? "with ranks: 1" : "", false, plan);
+  note_ineffective_communication(map, search.ranks == 1 ? "with ranks: 1" : "", true, plan);
   if (search.ranks == 1) note_ineffective(map, {"compute_slowdown"}, "with ranks: 1", plan.ineffective_keys);
   return plan;
 }
