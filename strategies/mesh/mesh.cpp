@@ -241,7 +241,7 @@ void read_division(const YamlMap& map, MeshOptions& options) {
     options.sequence_parallel = divides->boolean() && options.mesh.tensor > 1;
   if (const auto how = map.maybe("context_exchange"))
     options.context_exchange =
-        static_cast<ContextExchange>(how->one_of({"ring", "all_gather", "all_to_all"}));
+        static_cast<ContextExchange>(how->one_of({"ring", "all_gather", "all_to_all", "pass_kv"}));
   options.experts.ways = options.mesh.expert;
   if (options.sequence_parallel) options.experts.token_ways = options.mesh.tensor;
   if (const auto factor = map.maybe("capacity_factor"))
@@ -270,7 +270,7 @@ const Keys& mesh_keys() {
          "precision: mixed: whether gradients are summed and kept in fp32"},
         {"sequence_parallel", "boolean", "", "false",
          "mesh.tensor: whether its devices divide the tokens of the layers between shared ones"},
-        {"context_exchange", "name", "ring, all_gather, all_to_all", "ring",
+        {"context_exchange", "name", "ring, all_gather, all_to_all, pass_kv", "ring",
          "mesh.context: how keys and values, or heads, reach the other devices"},
         {"capacity_factor", "number", "1 to 100", "1",
          "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens"},
