@@ -71,8 +71,9 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
   memory.half_parameters = options.half_parameters;
   memory.host_optimizer = options.offloads();
   memory.expert_ways = options.mesh.expert;
-  memory.divided_vocabulary =
-      options.mesh.tensor > 1 && memory.cross_entropy == KernelChoice::CrossEntropy::log_softmax;
+  // FSDP beside tensor parallelism is PyTorch's, whose parallelize_module divides the loss (loss_parallel).
+  memory.divided_vocabulary = options.mesh.tensor > 1 && options.shards_parameters() &&
+                              memory.cross_entropy == KernelChoice::CrossEntropy::log_softmax;
   memory.keeps_last = options.recompute.any() && !options.recompute_last;
   const Model kept =
       options.sequence_parallel ? kept_layers(groups.sharded, options.mesh.tensor) : groups.sharded.part;
