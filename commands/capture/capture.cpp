@@ -174,16 +174,17 @@ namespace {
 struct DeriveOptions {
   std::string model, device, noise, output;
   std::string precision = "f32", attention = "eager", gelu = "fused", optimizer = "momentum",
-              update = "foreach", layout = "nchw", cross_entropy = "log_softmax", elementwise = "eager";
+              update = "foreach", layout = "nchw", cross_entropy = "log_softmax", elementwise = "eager",
+              gradient_sums = "separate";
   bool autocast = false;
   std::int64_t batch = 1;
 
   KernelChoice choice() const {
     const YamlNode kernels = parse_yaml(
         fmt::format("{{precision: {}, attention: {}, gelu: {}, optimizer: {}, update: {}, layout: {}, "
-                    "cross_entropy: {}, elementwise: {}, autocast: {}}}",
+                    "cross_entropy: {}, elementwise: {}, gradient_sums: {}, autocast: {}}}",
                     precision, attention, gelu, optimizer, update, layout, cross_entropy, elementwise,
-                    autocast),
+                    gradient_sums, autocast),
         "command line");
     return read_kernel_choice(YamlValue(kernels, "kernels"));
   }
@@ -206,6 +207,19 @@ void derive_to_file(const DeriveOptions& options) {
   write_atomically(file, to_yaml(trace));
   fmt::print("{}written: {}\n", with_narrow_tables(trace_table(trace, &model), terminal_width()),
              file.string());
+}
+
+void add_fused_kernels(const Command& command, DeriveOptions* options) {
+  command
+      .add_option("--elementwise", options->elementwise,
+                  "fused: RMS norm, SwiGLU and rotations in one kernel each, as torch.compile makes them.")
+      .one_of(elementwise_words().names())
+      .show_default();
+  command
+      .add_option("--gradient-sums", options->gradient_sums,
+                  "fused: products add gradients of half precision to fp32 ones, as in Transformer Engine.")
+      .one_of(gradient_sums_words().names())
+      .show_default();
 }
 
 /// Options that choose the kernels, as the scenario key `kernels` does.
@@ -247,11 +261,7 @@ void add_kernel_options(const Command& command, DeriveOptions* options) {
                   "Kernels of softmax with cross entropy: PyTorch's; Megatron-LM's on fp32 logits; or one.")
       .one_of(cross_entropy_words().names())
       .show_default();
-  command
-      .add_option("--elementwise", options->elementwise,
-                  "fused: products add gradients of half precision to fp32 ones, as in Transformer Engine.")
-      .one_of(elementwise_words().names())
-      .show_default();
+  add_fused_kernels(command, options);
   command.add_flag("--autocast", options->autocast,
                    "With f16 and bf16: PyTorch's autocast, with its casts, in place of 2 bytes everywhere.");
 }

@@ -74,8 +74,10 @@ struct MemoryOptions {
   Attention attention = Attention::eager;  ///< pytorch and tensorflow
   KernelChoice::Gelu gelu =
       KernelChoice::Gelu::fused;  ///< pytorch and tensorflow: written out, each operator saves
-  KernelChoice::Elementwise elementwise = KernelChoice::Elementwise::eager;  ///< pytorch
-  bool fused_cross_entropy = false;  ///< pytorch: the derivative is written over the logits
+  KernelChoice::Elementwise elementwise = KernelChoice::Elementwise::eager;         ///< pytorch
+  KernelChoice::GradientSums gradient_sums = KernelChoice::GradientSums::separate;  ///< with fp32 gradients
+  KernelChoice::CrossEntropy cross_entropy = KernelChoice::CrossEntropy::log_softmax;  ///< pytorch
+  bool divided_vocabulary = false;  ///< pytorch: devices share the logits
   // What a program does with the logits that softmax with cross entropy reads. Only `pytorch` has these.
   bool keep_logits = true;   ///< it holds them to the end of the step, as `output = network(x)` does
   bool fp32_logits = false;  ///< under autocast it casts them to fp32 before the loss, as language models of

@@ -175,7 +175,8 @@ void observe(std::size_t layer, Step& step) {
 
 bool takes_logarithms(std::size_t layer, const Step& step) {
   return step.model.layers[layer].kind == LayerKind::softmax_cross_entropy &&
-         step.options.framework == MemoryOptions::Framework::pytorch && !step.options.fused_cross_entropy;
+         step.options.framework == MemoryOptions::Framework::pytorch &&
+         step.options.cross_entropy != KernelChoice::CrossEntropy::fused;
 }
 
 double logit_count(std::size_t layer, const Step& step) {
@@ -192,13 +193,17 @@ Tensor cast_logits(std::size_t layer, Step& step) {
 
 /// Runs the backward pass of softmax with cross entropy up to the derivative of the logits. It computes the
 /// fp32 derivative of the logarithms. Under autocast this becomes fp16, where the logarithms are, or that of
-/// fp32 logits.
-/// @returns the last of these derivatives, which is freed after the pass
+/// fp32 logits. With a divided vocabulary two more arrays are alive
+/// (torch/distributed/tensor/parallel/loss.py: zeros, exponentials, sum). @returns the last of these
+/// derivatives, which is freed after the pass
 Tensor derivative_of_logarithms(std::size_t layer, Step& step) {
   if (!takes_logarithms(layer, step)) return {};
   const double logits = logit_count(layer, step);
   Tensor first = step.allocate(&MemorySnapshot::error_signals, kFp32Bytes * logits);
+  Tensor others = step.allocate(&MemorySnapshot::error_signals,
+                                step.options.divided_vocabulary ? 2 * kFp32Bytes * logits : 0);
   take_snapshot(step);
+  step.free(others);
   if (!autocast(step.options)) return first;
   const bool single = step.options.fp32_logits;
   Tensor& fp32_logarithms = step.private_ones[layer].back();
@@ -339,10 +344,6 @@ void walk_backward(Step& step) {
   }
   for (Tensor& loss : step.outputs) step.free(loss);
 }
-
-}  // namespace
-
-namespace {
 
 /// One micro-batch is held whole, the others in flight as recomputation leaves them.
 StepMemory peak_with_kept_last(const Model& model, MemoryOptions options) {

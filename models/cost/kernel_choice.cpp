@@ -66,6 +66,13 @@ const Words<KernelChoice::Elementwise>& elementwise_words() {
   return words;
 }
 
+const Words<KernelChoice::GradientSums>& gradient_sums_words() {
+  using GradientSums = KernelChoice::GradientSums;
+  static const Words<GradientSums> words{{"separate", GradientSums::separate},
+                                         {"fused", GradientSums::fused}};
+  return words;
+}
+
 namespace {
 
 struct Chosen {
@@ -87,6 +94,7 @@ std::vector<Chosen> chosen(const KernelChoice& choice) {
   add("layout", &KernelChoice::layout, layout_words());
   add("cross_entropy", &KernelChoice::cross_entropy, cross_entropy_words());
   add("elementwise", &KernelChoice::elementwise, elementwise_words());
+  add("gradient_sums", &KernelChoice::gradient_sums, gradient_sums_words());
   return result;
 }
 
@@ -139,7 +147,10 @@ const Fields<KernelChoice>& kernel_choice_fields() {
       field("elementwise", &KernelChoice::elementwise, choice(elementwise_words()),
             "`eager`: RMS norm (in fp32), SwiGLU and rotations have a kernel for each operation; `fused`: "
             "one, as "
-            "of Transformer Engine or `torch.compile`, and norm and SwiGLU save only their input"),
+            "of Transformer Engine or `torch.compile`, and norm and SwiGLU save only their input; fp8: the "
+            "kernel before a cast finds the greatest magnitude, and the cast writes both layouts"),
+      field("gradient_sums", &KernelChoice::gradient_sums, choice(gradient_sums_words()),
+            "`fused`: products add gradients of weights of 2 bytes to fp32 ones, as in Transformer Engine"),
       field("autocast", &KernelChoice::autocast, boolean(),
             "with f16 and bf16: whether PyTorch's autocast keeps weights, norms and losses in fp32 and casts "
             "what "

@@ -37,7 +37,11 @@ struct KernelChoice {
   };
   enum class Elementwise {
     eager,  ///< RMS norm and SwiGLU save results of their parts, too
-    fused,  ///< one kernel each, which saves its input, as Transformer Engine and Liger
+    fused,  ///< one kernel each, which saves its input, as Transformer Engine, Liger and torch.compile
+  };
+  enum class GradientSums {
+    separate,  ///< products return gradients of weights, which a kernel of its own adds to the sum
+    fused,     ///< products add gradients of half precision to fp32 ones, as Transformer Engine's do
   };
   enum class Layout {
     nchw,  ///< channels first: kernels of tensor cores copy activations to the other layout and back
@@ -58,6 +62,7 @@ struct KernelChoice {
   Layout layout = Layout::nchw;
   CrossEntropy cross_entropy = CrossEntropy::log_softmax;
   Elementwise elementwise = Elementwise::eager;
+  GradientSums gradient_sums = GradientSums::separate;
   bool fp32_scores = false;  ///< eager attention in half precision: softmax in fp32 between two casts
   bool autocast = false;     ///< PyTorch's autocast chooses the precision of each layer (see add_autocast)
 
@@ -74,6 +79,7 @@ const Words<KernelChoice::Update>& update_words();
 const Words<KernelChoice::Layout>& layout_words();
 const Words<KernelChoice::CrossEntropy>& cross_entropy_words();
 const Words<KernelChoice::Elementwise>& elementwise_words();
+const Words<KernelChoice::GradientSums>& gradient_sums_words();
 
 /// The choices that differ from the default, such as "precision f16, attention flash"; empty: none.
 std::string to_string(const KernelChoice& choice);

@@ -262,7 +262,7 @@ double rotated_elements(const Layer& layer) {
 
 void add_precisions(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs) {
   if (choice.autocast) add_autocast(model, choice, costs);
-  if (choice.precision == KernelChoice::Precision::fp8) add_fp8(model, costs);
+  if (choice.precision == KernelChoice::Precision::fp8) add_fp8(model, choice, costs);
   for (std::size_t i = 0; i < costs.size(); ++i) {
     const Layer& layer = model.layers[i];
     if (choice.elementwise == KernelChoice::Elementwise::eager) add_written_out(layer, choice, costs[i]);
@@ -272,7 +272,7 @@ void add_precisions(const Model& model, const KernelChoice& choice, std::vector<
         divide_among_experts(layer, *pass);
     }
     // Transformer Engine's products add gradients of half precision to fp32 ones: 8 B in place of 2.
-    if (choice.elementwise == KernelChoice::Elementwise::fused && choice.half() && !choice.autocast &&
+    if (choice.gradient_sums == KernelChoice::GradientSums::fused && choice.half() && !choice.autocast &&
         costs[i].backward_weights.weights)
       costs[i].backward_weights.further_parameters += 3 * costs[i].backward_weights.parameters;
     if (layer.kind == LayerKind::attention && choice.fp32_scores && !choice.autocast)
@@ -295,11 +295,12 @@ std::vector<bool> in_blocks(const Model& model) {
   return inside;
 }
 
-constexpr double kScale = kHalfBytes, kFp8Cast = kHalfBytes + 1;  // bytes that an element moves
+// Bytes that an element moves: reads that find the greatest magnitude, a cast, and one to both layouts.
+constexpr double kScale = kHalfBytes, kFp8Cast = kHalfBytes + 1, kFp8Casts = kHalfBytes + 2;
 
 }  // namespace
 
-void add_fp8(const Model& model, std::vector<LayerCost>& costs) {
+void add_fp8(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs) {
   const std::vector<bool> inside = in_blocks(model);
   for (std::size_t i = 0; i < costs.size(); ++i) {
     const Layer& layer = model.layers[i];
@@ -313,9 +314,11 @@ void add_fp8(const Model& model, std::vector<LayerCost>& costs) {
       pass.narrowed_weights += parameters;
       pass.kernels += kernels;
     };
-    cast((kScale + kFp8Cast) * in, (kScale + kFp8Cast) * weights, 4, costs[i].forward);
-    cast((kScale + kFp8Cast) * out, kFp8Cast * weights, 3, costs[i].backward_data);
-    cast(kFp8Cast * (in + out), 0, 2, costs[i].backward_weights);
+    const bool fused = choice.elementwise == KernelChoice::Elementwise::fused;
+    const double first = fused ? kFp8Casts : kScale + kFp8Cast;
+    cast(first * in, (kScale + kFp8Cast) * weights, 4, costs[i].forward);
+    cast(first * out, kFp8Cast * weights, 3, costs[i].backward_data);
+    cast(fused ? 0 : kFp8Cast * (in + out), 0, fused ? 0 : 2, costs[i].backward_weights);
   }
 }
 

@@ -114,11 +114,13 @@ void add_autocast(const Model& model, const KernelChoice& choice, std::vector<La
 /// Lets the products of dense layers in blocks, and of experts, run in fp8: not those of other layers, which
 /// torchtitan's filter_fqns ("output") and Megatron-Core's output layer leave in bf16. Of each tensor the
 /// greatest magnitude is found (2 B an element), then it is cast to one byte (3 B); the backward pass casts
-/// input and weights again, transposed, and error signals in both layouts. Sources: pytorch/ao,
-/// torchao/float8/float8_linear.py and float8_scaling_utils.py (dynamic scales of tensors); the products of
-/// torch._scaled_mm take rows times columns.
+/// input and weights again, transposed, and error signals in both layouts. With fused elementwise kernels,
+/// the kernel that writes inputs and error signals finds their greatest magnitude, and one kernel casts them
+/// to both layouts (4 B). Sources: pytorch/ao, torchao/float8/float8_linear.py and float8_scaling_utils.py
+/// (dynamic scales of tensors), torchao/testing/training/roofline_utils.py (bytes, tensorwise, with and
+/// without fusion); the products of torch._scaled_mm take rows times columns.
 /// @param costs  of the model's layers, by layer_costs in half precision
-void add_fp8(const Model& model, std::vector<LayerCost>& costs);
+void add_fp8(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs);
 
 /// Elements of queries and keys of one sample, of a rotary embedding.
 double rotated_elements(const Layer& layer);

@@ -112,7 +112,8 @@ SavedTensors norm_tensors(const Layer& layer, bool fused) {
 SavedTensors loss_tensors(const Layer& layer, const MemoryOptions& options) {
   const double inputs = element_count(layer.input);
   if (layer.kind != LayerKind::softmax_cross_entropy) return {.input = true, .bytes = {kFp32Bytes * inputs}};
-  if (options.fused_cross_entropy) return {};  // it keeps the derivative in place of the logits
+  if (options.cross_entropy == KernelChoice::CrossEntropy::fused)
+    return {};  // it keeps the derivative in place of the logits
   const bool tensorflow = options.framework == MemoryOptions::Framework::tensorflow;
   const bool held = options.keep_logits || options.softmax_input;
   SavedTensors saved{.input = !tensorflow && held};

@@ -104,16 +104,16 @@ Model kept_layers(const ShardedModel& sharded, int ways) {
 namespace {
 
 /// Elements of keys and values of all tokens of one sample.
-double keys_and_values(const Layer& attention) {
+double keys_and_values(const Layer& attention, std::int64_t heads) {
   const double head = static_cast<double>(attention.output.back()) / attention.heads;
-  const std::int64_t heads = attention.kv_heads > 0 ? attention.kv_heads : attention.heads;
   return 2 * static_cast<double>(attention.input.front()) * heads * head;
 }
 
 /// Adds the exchanges of attention over all tokens. @param attention  before its division
 void add_exchanges(const Layer& attention, int ways, ContextExchange how, LayerExchange& exchange) {
   const auto axis = Exchange::Axis::context;
-  const double keys = keys_and_values(attention);
+  const double keys =
+      keys_and_values(attention, attention.kv_heads > 0 ? attention.kv_heads : attention.heads);
   if (how == ContextExchange::ring) {
     exchange.forward_ring = Exchange{Kind::all_gather, keys, axis};
     exchange.backward_ring = Exchange{Kind::all_gather, 2 * keys, axis};
@@ -122,6 +122,13 @@ void add_exchanges(const Layer& attention, int ways, ContextExchange how, LayerE
     exchange.before_forward.push_back({Kind::all_gather, keys, axis});
     exchange.before_backward.push_back({Kind::all_gather, keys, axis});
     exchange.after_backward.push_back({Kind::reduce_scatter, keys, axis});
+  } else if (how == ContextExchange::pass_kv) {
+    const double repeated = keys_and_values(attention, attention.heads);
+    exchange.forward_ring = exchange.backward_ring = Exchange{Kind::all_gather, repeated, axis};
+    exchange.last_share = (ways - 1.0) / ways;
+    // Of the `ways` steps of the gradients only the last, after the last part, finds no work beside it. The
+    // ring of an all-gather has `ways` - 1 steps; fp32 counts as two elements.
+    exchange.after_backward.push_back({Kind::all_gather, 2 * repeated / (ways - 1), axis});
   } else {
     const Exchange input{Kind::all_to_all, static_cast<double>(elements(attention.input)) / ways, axis};
     const Exchange output{Kind::all_to_all, static_cast<double>(elements(attention.output)) / ways, axis};

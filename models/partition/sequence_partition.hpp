@@ -24,6 +24,8 @@ enum class ContextExchange {
   ring,        ///< keys and values pass round during attention, backward with their gradients
   all_gather,  ///< keys and values are gathered before attention, their gradients scattered after it
   all_to_all,  ///< each device gets all tokens of some heads, and gives them back after attention
+  pass_kv,     ///< keys and values, repeated for each head of queries, are gathered during the device's own
+               ///< part of attention; their fp32 gradients pass round
 };
 
 /// Context parallelism: each of `ways` devices has 1/ways of the tokens of every layer. Attention costs each
@@ -31,7 +33,9 @@ enum class ContextExchange {
 /// sequence; its shape is that of 1/ways of the heads. Sources: H. Liu, M. Zaharia, P. Abbeel, "Ring
 /// attention with blockwise transformers", ICLR 2024 (ring); A. Grattafiori et al., "The Llama 3 herd of
 /// models", arXiv:2407.21783, section 3.3.2 (all-gather); S. A. Jacobs et al., "DeepSpeed Ulysses",
-/// arXiv:2309.14509 (all-to-all).
+/// arXiv:2309.14509 (all-to-all); pytorch/pytorch, torch/distributed/tensor/experimental/_attention.py,
+/// _templated_ring_attention and its backward (pass_kv), and pytorch/torchtitan, models/llama/model.py,
+/// repeat_kv.
 void divide_context(int ways, ContextExchange how, ShardedModel& sharded);
 
 /// The reason why divide_tokens cannot divide the layers that are not shared; empty if it can.

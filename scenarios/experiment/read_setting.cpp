@@ -239,7 +239,8 @@ MemoryOptions usual_memory(const KernelChoice& kernels) {
   if (kernels.attention == KernelChoice::Attention::flash) memory.attention = MemoryOptions::Attention::flash;
   memory.gelu = kernels.gelu;
   memory.elementwise = kernels.elementwise;
-  memory.fused_cross_entropy = kernels.cross_entropy == KernelChoice::CrossEntropy::fused;
+  memory.gradient_sums = kernels.gradient_sums;
+  memory.cross_entropy = kernels.cross_entropy;
   memory.framework = MemoryOptions::Framework::pytorch;
   memory.bucket_copies = true;
   memory.activations = MemoryOptions::Activations::in_place;

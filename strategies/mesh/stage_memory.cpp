@@ -71,6 +71,9 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
   memory.half_parameters = options.half_parameters;
   memory.host_optimizer = options.offload;
   memory.expert_ways = options.mesh.expert;
+  // FSDP beside tensor parallelism is PyTorch's, whose parallelize_module divides the loss (loss_parallel).
+  memory.divided_vocabulary = options.mesh.tensor > 1 && options.shards_parameters() &&
+                              memory.cross_entropy == KernelChoice::CrossEntropy::log_softmax;
   memory.keeps_last = options.recompute.any() && !options.recompute_last;
   const Model kept =
       options.sequence_parallel ? kept_layers(groups.sharded, options.mesh.tensor) : groups.sharded.part;
@@ -92,7 +95,7 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
     sum.workspace = std::max(sum.workspace, chunk.workspace);
     sum.allocator += chunk.allocator;
   }
-  if (memory.fp32_gradients && memory.elementwise == KernelChoice::Elementwise::fused)
+  if (memory.fp32_gradients && memory.gradient_sums == KernelChoice::GradientSums::fused)
     for (const PipelineChunk& chunk : stage.chunks)
       sum.workspace += placeholder_gradients(groups.sharded.part, layers_of(chunk.segments));
   if (memory.zero == MemoryOptions::Zero::parameters) add_unsharded(groups.sharded.part, stage, options, sum);

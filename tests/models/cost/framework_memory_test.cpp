@@ -244,6 +244,24 @@ TEST_CASE("logits are held as the program and the framework say", "[models]") {
   CHECK(bytes(mixed, false, true) == 4 + 4 + 4);
 }
 
+TEST_CASE("the loss of a divided vocabulary holds four fp32 arrays of the logits", "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [1], layers: [{name: a, kind: dense, units: 16, bias: false},"
+      "{name: l, kind: softmax_cross_entropy}]}");
+  MemoryOptions options = pytorch(3200);
+  options.workspace = Bytes{0};
+  options.precision = MemoryOptions::Precision::mixed;
+  options.half_parameters = true;
+  options.keep_logits = false;
+  const auto bytes = [&] {  // of a logit, at the peak
+    const StepMemory step = peak_of_step(model, options);
+    return std::round((step.most_allocated - step.input).value / (3200 * 16));
+  };
+  CHECK(bytes() == 4 + 4 + 2);  // logarithms, their derivative, that of the logits
+  options.divided_vocabulary = true;
+  CHECK(bytes() == 4 + 3 * 4);  // logarithms; zeros, exponentials, their sum
+}
+
 TEST_CASE("softmax before PyTorch 1.11 saves its input", "[models]") {
   Layer attention;
   attention.kind = LayerKind::attention;
@@ -377,7 +395,7 @@ TEST_CASE("fused kernels save only the inputs of RMS norm and SwiGLU, and the de
       "units: 32, bias: false}, {name: l, kind: softmax_cross_entropy}]}");
   MemoryOptions eager = pytorch(1), fused = pytorch(1);
   fused.elementwise = KernelChoice::Elementwise::fused;
-  fused.fused_cross_entropy = true;
+  fused.cross_entropy = KernelChoice::CrossEntropy::fused;
   const auto saved = [&](std::size_t layer, const MemoryOptions& options) {
     return saved_tensors(model.layers[layer], options, false);
   };

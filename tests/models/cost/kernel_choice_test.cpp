@@ -244,6 +244,7 @@ TEST_CASE("products of Transformer Engine add gradients to fp32 ones", "[models]
     return cost.parameters + cost.further_parameters;
   };
   CHECK(parameters("{precision: f16}") == 64);
-  CHECK(parameters("{precision: f16, elementwise: fused}") == 4 * 64);
-  CHECK(parameters("{elementwise: fused}") == 64);
+  CHECK(parameters("{precision: f16, elementwise: fused}") == 64);
+  CHECK(parameters("{precision: f16, gradient_sums: fused}") == 4 * 64);
+  CHECK(parameters("{gradient_sums: fused}") == 64);
 }

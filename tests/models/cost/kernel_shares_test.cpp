@@ -222,6 +222,15 @@ TEST_CASE("fp8: the products of dense layers run at its peak, after casts; the l
   CHECK(time(1, &LayerCost::forward, fp8) - time(1, &LayerCost::forward, bf16) == Approx(casts));
   CHECK(time(1, &LayerCost::backward_data, fp8) - time(1, &LayerCost::backward_data, bf16) ==
         Approx((5 * 8 * 32 + 3 * 64 * 32) / 1e9));
+  CHECK(time(1, &LayerCost::backward_weights, fp8) - time(1, &LayerCost::backward_weights, bf16) ==
+        Approx(3 * 8 * (64 + 32) / 1e9));
+  // Fused: one kernel casts inputs and error signals to both layouts, and the one before finds the scale.
+  bf16.elementwise = fp8.elementwise = KernelChoice::Elementwise::fused;
+  CHECK(time(1, &LayerCost::forward, fp8) - time(1, &LayerCost::forward, bf16) ==
+        Approx((4 * 8 * 64 + 5 * 64 * 32) / 1e9));
+  CHECK(time(1, &LayerCost::backward_data, fp8) - time(1, &LayerCost::backward_data, bf16) ==
+        Approx((4 * 8 * 32 + 3 * 64 * 32) / 1e9));
+  CHECK(time(1, &LayerCost::backward_weights, fp8) == Approx(time(1, &LayerCost::backward_weights, bf16)));
 }
 
 TEST_CASE("a device without fp8 refuses it", "[models][errors]") {

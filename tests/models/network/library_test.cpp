@@ -57,6 +57,7 @@ TEST_CASE("networks of the library have exactly the published numbers of paramet
       {"llama2-13b", 13'015'864'320},
       {"llama2-70b", 68'976'648'192},
       {"llama3-8b", 8'030'261'248},
+      {"deepseek-v3", 671'026'404'352},  // less 14,848 biases of routing and multi-token prediction
       {"llama3-70b", 70'553'706'496},
       {"llama3-405b", 405'853'388'800},
       {"mixtral-8x7b", 46'702'792'704},

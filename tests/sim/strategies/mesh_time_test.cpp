@@ -183,7 +183,12 @@ TEST_CASE("context parallelism sends keys and values, or heads", "[sim][mesh]") 
   CHECK(carried(heads, Kind::all_to_all, Array::activations) == Approx(kLayers * (3 + 1) * whole));
   CHECK(carried(heads, Kind::all_to_all, Array::errors) == Approx(kLayers * (3 + 1) * whole));
   const Plan one = PlannedRun(8, kBlocks, "{kind: synchronous, mesh: {data: 8}}", 4).plan;
-  for (const Plan& plan : {ring, gather, heads}) {
+  // Keys and values are gathered during attention. After it one step of the ring of fp32 gradients is left:
+  // the keys and values of a device, 4 bytes each, which an all-gather of 4 / 3 of them takes 3 steps for.
+  const Plan pass = planned("pass_kv");
+  CHECK(carried(pass, Kind::all_gather, Array::activations) == Approx(kLayers * 2 * whole));
+  CHECK(carried(pass, Kind::all_gather, Array::errors) == Approx(kLayers * (2 + 4.0 / 3) * whole));
+  for (const Plan& plan : {ring, gather, heads, pass}) {
     CHECK(4 * plan.memory.activations.value == Approx(one.memory.activations.value).epsilon(1e-3));
     CHECK(carried(plan, Kind::all_reduce, Array::gradients) ==
           carried(one, Kind::all_reduce, Array::gradients));
@@ -356,7 +361,7 @@ TEST_CASE("Transformer Engine keeps a tensor of 2 bytes for each shape of weight
     setting.part_trace = [](const PartModel& part) { return PlannedRun::even_trace(*part.model); };
     setting.memory.framework = MemoryOptions::Framework::pytorch;
     setting.memory.workspace = Bytes{0};
-    if (fused) setting.memory.elementwise = KernelChoice::Elementwise::fused;
+    if (fused) setting.memory.gradient_sums = KernelChoice::GradientSums::fused;
     const YamlNode text =
         parse_yaml("{kind: synchronous, mesh: {data: 2}, precision: " + precision + "}", "s.yaml");
     return synchronous_over_mesh().plan(YamlValue(text, "strategy"), setting).memory.workspace.value;
