@@ -107,7 +107,7 @@ namespace {
 double keys_and_values(const Layer& attention) {
   const double head = static_cast<double>(attention.output.back()) / attention.heads;
   const std::int64_t heads = attention.kv_heads > 0 ? attention.kv_heads : attention.heads;
-  return 2 * static_cast<double>(attention.input.front()) * heads * head;
+  return 2.0 * attention.input.front() * heads * head;
 }
 
 /// Adds the exchanges of attention over all tokens. @param attention  before its division
