@@ -187,7 +187,7 @@ double expected_improvement(const Posterior& posterior, double best) {
 
 Bayesian::Bayesian(Space space, BayesianOptions options) : space_(std::move(space)), options_(options) {
   check(space_);
-  if (options_.initial == 0) options_.initial = std::max(5, 2 * static_cast<int>(space_.size()) + 2);
+  if (options_.initial == 0) options_.initial = std::max<int>(5, 2 * space_.size() + 2);
 }
 
 std::optional<Trial> Bayesian::ask() {
@@ -209,7 +209,7 @@ void Bayesian::tell(const Trial& trial, double value) {
 /// of the range.
 Values Bayesian::perturbed(const Values& center, std::uint32_t candidate) const {
   Values values = center;
-  const double reach = std::pow(0.25, 1 + static_cast<double>(candidate % 3));
+  const double reach = std::pow(0.25, 1.0 + candidate % 3);
   RandomKey key{options_.seed, Purpose::candidate, candidate, static_cast<std::uint32_t>(asked_), 0};
   for (std::size_t i = 0; i < space_.size(); ++i, key.item += 2) {
     const auto [chance, word] = uniform_pair(key);

@@ -58,7 +58,7 @@ Seconds best_interval(Faults faults, int draws) {
   const CheckpointProblem problem = checkpoint_problem(faults);
   if (problem.mtbf.value == 0) return faults.training;
   const double failures = faults.training / problem.mtbf;
-  draws = std::clamp(static_cast<int>(kEnoughFailures / failures), std::min(draws, 4), draws);
+  draws = std::clamp<int>(kEnoughFailures / failures, std::min(draws, 4), draws);
   double middle = std::clamp(daly_interval(problem).value, 1e-9, faults.training.value);
   for (int tries = 0; tries < 8; ++tries) {
     std::vector<double> totals;

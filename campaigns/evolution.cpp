@@ -113,8 +113,8 @@ Evolution::Member Evolution::child(const std::vector<Member>& parents, std::uint
     const RandomKey key{options_.seed, Purpose::breeding, index, which, 0};
     const auto [first, second] = uniform_pair(key);
     const std::size_t count = parents.size();
-    const auto a = std::min(static_cast<std::size_t>(first * count), count - 1);
-    auto b = std::min(static_cast<std::size_t>(second * (count - 1)), count - 2);
+    const auto a = std::min<std::size_t>(first * count, count - 1);
+    auto b = std::min<std::size_t>(second * (count - 1), count - 2);
     if (b >= a) ++b;  // a member other than `a`, each equally likely
     return parents[a].value >= parents[b].value ? parents[a] : parents[b];
   };

@@ -193,8 +193,7 @@ Assignment search_value(const SearchKey& key, double value) {
   if (key.parameter.kind == Parameter::Kind::choice)
     return {name, key.words[static_cast<std::size_t>(value)]};
   const bool whole = key.parameter.kind == Parameter::Kind::integer;
-  const std::string number =
-      whole ? std::to_string(static_cast<std::int64_t>(std::llround(value))) : fmt::format("{:.6g}", value);
+  const std::string number = whole ? std::to_string(std::llround(value)) : fmt::format("{:.6g}", value);
   return {name, scalar(name, number + key.unit)};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -47,8 +48,7 @@ struct TypedId {
   int value = -1;  ///< negative: none
 
   constexpr TypedId() = default;
-  constexpr explicit TypedId(int number) : value(number) {}
-  constexpr explicit TypedId(std::size_t index) : value(index) {}
+  constexpr explicit TypedId(std::integral auto number) : value(number) {}
 
   constexpr auto operator<=>(const TypedId&) const = default;
 
@@ -56,6 +56,12 @@ struct TypedId {
   /// The number as an index of a vector; the number must exist.
   constexpr std::size_t index() const { return value; }
 };
+
+/// The place of a value in its enumeration: the index of its entry in a table with one entry for each value.
+template <class Enumeration>
+constexpr std::size_t ordinal(Enumeration value) {
+  return static_cast<std::size_t>(value);
+}
 
 /// A vector whose index is a number of one kind. As a vector it is iterated, sized and filled.
 template <class Id, class T>

@@ -129,7 +129,7 @@ class Images : public GeneratedTask {
       }
     }
     double square = 0;
-    for (const float one : pattern) square += static_cast<double>(one) * one;
+    for (const float one : pattern) square += double{one} * one;
     const float scale = std::sqrt(pattern.size() / square);
     for (float& one : pattern) one *= scale;
     patterns_.push_back(std::move(pattern));

@@ -126,7 +126,7 @@ class IdxFiles : public Dataset {
   void read(std::int64_t sample, std::span<float> input, std::span<float> targets) const override {
     std::vector<unsigned char> bytes(input.size());
     images_.read(kImagesHeader + sample * pixels_, bytes);
-    for (std::size_t i = 0; i < bytes.size(); ++i) input[i] = static_cast<float>(bytes[i]) / 255;
+    for (std::size_t i = 0; i < bytes.size(); ++i) input[i] = bytes[i] / 255.0F;
     unsigned char label = 0;
     labels_.read(kLabelsHeader + sample, {&label, 1});
     targets[0] = label;
@@ -205,7 +205,7 @@ class Cifar10 : public Records {
     const std::vector<unsigned char> bytes = record(sample);
     if (bytes[0] >= classes_) refuse_label(sample, bytes[0], classes_);
     targets[0] = bytes[0];
-    for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(bytes[i + 1]) / 255;
+    for (std::size_t i = 0; i < input.size(); ++i) input[i] = bytes[i + 1] / 255.0F;
   }
 
  private:

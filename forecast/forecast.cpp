@@ -377,7 +377,7 @@ int draw_count(const Scenario& scenario, int asked) {
   constexpr int kFewest = 16, kMost = 32, kEachAssumption = 4;
   if (scenario.assumptions.empty()) return 1;
   if (asked > 0) return asked;
-  return std::clamp(kEachAssumption * static_cast<int>(scenario.assumptions.size()), kFewest, kMost);
+  return std::clamp<int>(kEachAssumption * scenario.assumptions.size(), kFewest, kMost);
 }
 
 std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions) {

@@ -205,7 +205,7 @@ std::vector<std::size_t> resampled(const std::vector<double>& weights, std::size
 Proposal proposal_around(const std::vector<std::vector<double>>& inputs, const std::vector<double>& logs) {
   constexpr double kWider = 1.5, kNarrowest = 0.03;
   double power = 1;
-  while (effective_draws(weights_of(logs, power)) < static_cast<double>(logs.size()) / 4) power *= 0.8;
+  while (effective_draws(weights_of(logs, power)) < logs.size() / 4.0) power *= 0.8;
   const auto weights = weights_of(logs, power);
   const std::size_t count = inputs.front().size();
   Proposal proposal{std::vector<double>(count), std::vector<double>(count)};
@@ -271,7 +271,7 @@ std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorMode
   const std::size_t draws = all.inputs.size();
   of_draws.simulate();
   auto logs = log_likelihoods(scenario, model, all, 0, of_draws);
-  all.second_round = effective_draws(weights_of(logs)) < static_cast<double>(draws) / 2;
+  all.second_round = effective_draws(weights_of(logs)) < draws / 2.0;
   const std::size_t first = all.second_round ? draws : 0;
   if (all.second_round) {
     const Proposal proposal = proposal_around(all.inputs, logs);

@@ -91,7 +91,7 @@ double elements(NcclOperation operation, Bytes size, int ranks) {
 void print_header(const Platform& platform, const NcclRanks& group, NcclOperation operation, bool measured) {
   const NcclChannels channels = nccl_channels(platform, group);
   fmt::print("# {}: {} ranks on {} node{} of {}, {}, {} channel{}\n",
-             nccl_operation_names()[static_cast<std::size_t>(operation)], group.ranks(), group.nodes,
+             nccl_operation_names()[ordinal(operation)], group.ranks(), group.nodes,
              group.nodes == 1 ? "" : "s", platform.name, library_text(platform.software), channels.channels,
              channels.channels == 1 ? "" : "s");
   if (std::isfinite(channels.rings.value))
@@ -135,12 +135,11 @@ std::string csv_of(const std::vector<CollectiveRow>& rows, NcclOperation operati
       "measured_seconds\n";
   for (const CollectiveRow& row : rows) {
     const double rate = giga_per_second(row.size, row.estimate.time);
-    text += fmt::format("{},{},{},{:.0f},{:.9g},{:.6g},{:.6g},{},{},{}\n",
-                        nccl_operation_names()[static_cast<std::size_t>(operation)], group.ranks(),
-                        group.nodes, row.size.value, row.estimate.time.value, rate,
-                        bus_factor(operation, group.ranks()) * rate, to_string(row.estimate.algorithm),
-                        to_string(row.estimate.protocol),
-                        row.measured ? fmt::format("{:.9g}", row.measured->value) : "");
+    text += fmt::format(
+        "{},{},{},{:.0f},{:.9g},{:.6g},{:.6g},{},{},{}\n", nccl_operation_names()[ordinal(operation)],
+        group.ranks(), group.nodes, row.size.value, row.estimate.time.value, rate,
+        bus_factor(operation, group.ranks()) * rate, to_string(row.estimate.algorithm),
+        to_string(row.estimate.protocol), row.measured ? fmt::format("{:.9g}", row.measured->value) : "");
   }
   return text;
 }

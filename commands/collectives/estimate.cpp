@@ -179,11 +179,11 @@ std::string to_text(const std::vector<MeasuredTable>& tables) {
               {"bias", "%"}},
              {}};
   for (const MeasuredTable& one : tables) {
-    text.rows.push_back(
-        {one.name, uses[static_cast<std::size_t>(one.use)], one.nccl, std::to_string(one.ranks),
-         std::to_string(one.rows.size()), percent(mean_error(one.rows, SizeRange::from)),
-         percent(bias(one.rows, SizeRange::from), true), percent(mean_error(one.rows, SizeRange::below)),
-         percent(bias(one.rows, SizeRange::below), true)});
+    text.rows.push_back({one.name, uses[ordinal(one.use)], one.nccl, std::to_string(one.ranks),
+                         std::to_string(one.rows.size()), percent(mean_error(one.rows, SizeRange::from)),
+                         percent(bias(one.rows, SizeRange::from), true),
+                         percent(mean_error(one.rows, SizeRange::below)),
+                         percent(bias(one.rows, SizeRange::below), true)});
   }
   return to_string(text, terminal_width()) + "\nGeometric means of the error, each table once\n" +
          mean_line(tables, {Use::test}, "test") + mean_line(tables, {Use::fit}, "fit") +

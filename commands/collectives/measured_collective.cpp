@@ -40,11 +40,10 @@ void check_bandwidths(const MeasuredCollective& measured) {
   const double factor = tests.bus_bandwidth / tests.algorithm_bandwidth;
   const double expected = bus_factor(measured.operation, measured.ranks);
   if (std::abs(factor - expected) <= kRounding) return;
-  throw InputError(
-      fmt::format("{}:1:1: busbw / algbw is {:.3g} in this table, and {:.3g} for {} of {} ranks: give "
-                  "--collective and --gpus",
-                  measured.file, factor, expected,
-                  nccl_operation_names()[static_cast<std::size_t>(measured.operation)], measured.ranks));
+  throw InputError(fmt::format(
+      "{}:1:1: busbw / algbw is {:.3g} in this table, and {:.3g} for {} of {} ranks: give "
+      "--collective and --gpus",
+      measured.file, factor, expected, nccl_operation_names()[ordinal(measured.operation)], measured.ranks));
 }
 
 /// Ranks on each node: of the user, else of the hosts in the table; 0: not known.

@@ -108,8 +108,7 @@ std::vector<std::string> measured_network_lines(const std::vector<MeasuredCollec
   for (const MeasuredCollective& table : tables) {
     const auto rows = rows_of(table, platform);
     lines.push_back(fmt::format("measured: {} over {} ranks in {}; times with the draws that remain:{}{}",
-                                nccl_operation_names()[static_cast<std::size_t>(table.operation)],
-                                table.ranks, table.file,
+                                nccl_operation_names()[ordinal(table.operation)], table.ranks, table.file,
                                 bias_text(bias(rows, SizeRange::from), "from 1 MiB on"),
                                 bias_text(bias(rows, SizeRange::below), "below")));
   }

@@ -219,7 +219,7 @@ class RankTrace {
     const bool puts_in_a_part =
         collective.kind == Collective::Kind::all_gather || collective.kind == Collective::Kind::all_to_all;
     ChakraNode node;
-    node.name = collective_kind_names()[static_cast<std::size_t>(collective.kind)];
+    node.name = collective_kind_names()[ordinal(collective.kind)];
     node.type = ChakraNode::Type::collective;
     node.after = std::move(ends);
     node.on_host = false;

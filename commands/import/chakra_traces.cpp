@@ -30,7 +30,7 @@ void print_content(const ChakraRun& run) {
   for (const auto& nodes : run.nodes) {
     for (const ChakraNode& node : nodes) {
       const bool on_host = node.type == ChakraNode::Type::compute && node.on_host;
-      Content& kind = on_host ? host : all[static_cast<std::size_t>(node.type)];
+      Content& kind = on_host ? host : all[ordinal(node.type)];
       ++kind.nodes;
       kind.seconds += 1e-6 * node.microseconds;
     }

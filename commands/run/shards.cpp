@@ -200,7 +200,7 @@ std::string begun(const SlurmRun& run, const std::string& job, const std::string
 int slurm_tasks(int most, std::size_t points, Seconds work, int processes) {
   const double minutes = std::floor(work / kLeastWork / processes);
   const double tasks = std::min({static_cast<double>(most), static_cast<double>(points), minutes});
-  return std::max(1, static_cast<int>(tasks));
+  return std::max<int>(1, tasks);
 }
 
 SlurmRun slurm_run(const Scenario& scenario, const RunOptions& options, const fs::path& folder, int tasks) {

@@ -67,7 +67,7 @@ constexpr int kGroupBlocks = 16;
 /// Ranks of the group that a rank belongs to, by their rank in NCCL's communicator; empty if it is in none.
 std::vector<int> group_ranks(const Communicator& communicator, RankId rank) {
   const GroupPlace own = place_in_group(communicator, rank);
-  std::vector<int> ranks(own.number < 0 ? 0 : static_cast<std::size_t>(communicator.size));
+  std::vector<int> ranks(own.number < 0 ? 0 : communicator.size);
   for (const RankId other : communicator.ranks) {
     const GroupPlace place = place_in_group(communicator, other);
     if (own.number >= 0 && place.group == own.group) ranks[place.number] = other.value;

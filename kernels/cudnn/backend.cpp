@@ -208,7 +208,7 @@ class CudnnBackend final : public Backend {
   void move(const BoxMove& box, const float* from, float* to) override {
     Move all{.from_offset = box.from_offset, .to_offset = box.to_offset};
     const auto last = [](const std::vector<std::int64_t>& values, auto& sides) {
-      std::copy(values.begin(), values.end(), sides.end() - static_cast<std::ptrdiff_t>(values.size()));
+      std::copy(values.begin(), values.end(), sides.end() - values.size());
     };
     last(box.size, all.size);
     last(box.from_stride, all.from_stride);

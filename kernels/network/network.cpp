@@ -89,7 +89,7 @@ void Network::add_fusion(std::size_t layer, LayerSite& site) {
       site.with_relu = true;
       if (one.add >= 0) site.inputs.push_back(input_from(layer, one.added));
     }
-    if (one.relu == layer || one.add == static_cast<int>(layer)) site.computed_by = kernels_[one.norm].get();
+    if (one.relu == layer || std::cmp_equal(one.add, layer)) site.computed_by = kernels_[one.norm].get();
   }
 }
 
@@ -348,7 +348,7 @@ std::vector<Tensor*> Network::output_gradients_of(std::size_t layer) {
   for (std::size_t reader = layer + 1; reader < kernels_.size(); ++reader) {
     const std::vector<int>& inputs = model_.layers[reader].inputs;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
-      if (inputs[k] != static_cast<int>(layer)) continue;
+      if (std::cmp_not_equal(inputs[k], layer)) continue;
       const bool outside = !contains(reader) || crosses_boundary(reader, inputs[k]);
       read_outside = read_outside || outside;
       if (!outside) gradients.push_back(kernels_[reader]->input_gradient(k));

@@ -72,7 +72,7 @@ double fan_in(const Layer& layer, const ParameterTensor& weight) {
 /// True if a loss reads the layer's output.
 bool feeds_loss(const std::vector<Layer>& layers, std::size_t layer) {
   return std::ranges::any_of(layers, [&](const Layer& reader) {
-    return is_loss(reader.kind) && reader.inputs.front() == static_cast<int>(layer);
+    return is_loss(reader.kind) && std::cmp_equal(reader.inputs.front(), layer);
   });
 }
 

@@ -104,7 +104,7 @@ class Capture {
   void set_warm_up(int steps) { options_.warm_up = steps; }
 
   /// Whether `trace` has enough undisturbed pairs: half of `options.steps`.
-  bool has_enough() const { return 2 * pairs_.kept.size() >= static_cast<std::size_t>(options_.steps); }
+  bool has_enough() const { return 2 * std::ssize(pairs_.kept) >= options_.steps; }
 
   /// The trace of the pairs that were taken since the last trace.
   /// @throws InputError if fewer than half of `options.steps` pairs were undisturbed

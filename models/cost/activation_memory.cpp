@@ -43,7 +43,7 @@ double output_elements(const Model& model, int layer) {
 }
 
 double owned(const Model& model, const std::vector<int>& owner, std::size_t layer) {
-  return owner[layer] == static_cast<int>(layer) ? output_elements(model, owner[layer]) : 0;
+  return std::cmp_equal(owner[layer], layer) ? output_elements(model, owner[layer]) : 0;
 }
 
 /// True if the memory of each layer is read after its segment.
@@ -113,7 +113,7 @@ std::vector<double> live_error_signals(const Model& model, const MemoryOptions& 
       if (goes_on[i] && input >= 0) live.insert(owner[input]);
     }
     for (const int layer : live) sums[i] += layer < 0 ? 0 : output_elements(model, layer);
-    if (owner[i] == static_cast<int>(i)) live.erase(owner[i]);
+    if (std::cmp_equal(owner[i], i)) live.erase(owner[i]);
   }
   return sums;
 }

@@ -124,7 +124,7 @@ void set_buffers(Step& step) {
   };
   for (std::size_t i = 0; i < count; ++i) {
     const int own = step.owner[i];
-    if (own == static_cast<int>(i)) step.buffers[i].bytes = step.size(i);
+    if (std::cmp_equal(own, i)) step.buffers[i].bytes = step.size(i);
     if (own >= 0 && step.saved[i].output) save(own, i);
     for (const int input : step.model.layers[i].inputs) {
       const int from = input < 0 ? input : step.owner[input];
@@ -250,7 +250,7 @@ double held_between_passes(Step& step) {
 }
 
 void walk_forward(Step& step) {
-  const auto last = static_cast<int>(step.buffers.size()) - 1;
+  const int last = step.buffers.size() - 1;
   std::vector<std::vector<std::size_t>> read_last(step.buffers.size());
   for (std::size_t i = 0; i < step.buffers.size(); ++i) {
     const Buffer& buffer = step.buffers[i];

@@ -22,7 +22,7 @@ double expert_spread(const Model& model, const MemoryOptions& options) {
   double experts = 0;
   for (const Layer& layer : model.layers) {
     for (const ParameterTensor& tensor : layer.parameters)
-      experts += layer.kind == LayerKind::experts ? static_cast<double>(tensor.elements()) : 0;
+      experts += layer.kind == LayerKind::experts ? tensor.elements() : 0;
   }
   return experts > 0 ? 1 + (options.expert_ways - 1) * experts / all_parameters(model) : 1;
 }

@@ -67,7 +67,7 @@ double input_count(const Layer& layer) {
 }
 
 double internal_elements(const Layer& layer) {
-  const double time = layer.input.empty() ? 0 : static_cast<double>(layer.input.front());
+  const double time = layer.input.empty() ? 0 : layer.input.front();
   const double cells = time * layer.hidden * (layer.bidirectional ? 2 : 1);
   if (layer.kind == LayerKind::lstm) return 5 * cells;
   if (layer.kind == LayerKind::gru) return 4 * cells;

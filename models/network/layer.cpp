@@ -55,7 +55,7 @@ static_assert(kKindWords.size() == static_cast<std::size_t>(LayerKind::measured)
 }  // namespace
 
 const char* to_string(LayerKind kind) {
-  return kKindWords.at(static_cast<std::size_t>(kind));
+  return kKindWords.at(ordinal(kind));
 }
 
 std::vector<std::string> layer_kind_words() {

@@ -154,7 +154,7 @@ const Keys& network_layer_keys() {
 }
 
 YamlMap read_layer_keys(const YamlValue& value, LayerKind kind, LayerKeys& keys) {
-  return read_mapping(value, fields_by_kind().at(static_cast<std::size_t>(kind)), keys);
+  return read_mapping(value, fields_by_kind().at(ordinal(kind)), keys);
 }
 
 }  // namespace stepcast

@@ -159,7 +159,7 @@ bool prepares_input(const OnnxWriter& writer, const OnnxNode& node, int fixed, c
   const onnx::TensorProto* tensor = constant(writer, node, fixed);
   const Shape& input = output_of(writer, value.layer);
   if (tensor == nullptr || input.size() < 3) return false;
-  const auto behind = static_cast<int>(input.size()) - 1, channel = tensor->dims_size() - 1 - behind;
+  const int behind = input.size() - 1, channel = tensor->dims_size() - 1 - behind;
   return channel >= 0 && tensor->dims(channel) == input.front() &&
          elements({tensor->dims().begin(), tensor->dims().end()}) == input.front();
 }

@@ -45,7 +45,7 @@ std::optional<LayerShare> share_of(const Layer& layer, const LayerExchange& exch
 
 bool attention_reads(const Model& model, std::size_t layer) {
   return std::ranges::any_of(model.layers, [layer](const Layer& reader) {
-    return reader.kind == LayerKind::attention && reader.inputs.front() == static_cast<int>(layer);
+    return reader.kind == LayerKind::attention && std::cmp_equal(reader.inputs.front(), layer);
   });
 }
 

@@ -58,7 +58,7 @@ void join_kernels(Profile& profile) {
   std::vector<std::pair<std::int64_t, int>> by_id;  // sorted: the first operator with an id counts
   for (std::size_t i = 0; i < profile.operators.size(); ++i) {
     const ProfileOperator& one = profile.operators[i];
-    if (one.external_id > 0) by_id.emplace_back(one.external_id, static_cast<int>(i));
+    if (one.external_id > 0) by_id.emplace_back(one.external_id, i);
   }
   std::sort(by_id.begin(), by_id.end());
   for (ProfileKernel& kernel : profile.kernels) {

@@ -222,7 +222,7 @@ void RoleFinder::list_operators(std::vector<ProfileStep>& steps) {
                                       .round = round,
                                       .region = starts(name(root), "CompiledFunction") ||
                                                 starts(name(root), "Torch-Compiled Region")});
-      states_[s].operator_of_root.push_back(std::max(0, static_cast<int>(steps[s].operators.size()) - 1));
+      states_[s].operator_of_root.push_back(std::max<int>(0, std::ssize(steps[s].operators) - 1));
     }
     if (steps[s].operators.empty()) states_[s].operator_of_root.assign(roots.size(), -1);
   }

@@ -69,8 +69,7 @@ namespace {
 
 double trainable(const Layer& layer) {
   double sum = 0;
-  for (const ParameterTensor& tensor : layer.parameters)
-    sum += tensor.trainable ? static_cast<double>(tensor.elements()) : 0;
+  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? tensor.elements() : 0;
   return sum;
 }
 

@@ -14,10 +14,9 @@ std::int64_t tokens_of_sample(const Model& model) {
 Flops palm_flops(const Model& model) {
   if (has_layers(model, LayerKind::experts)) return {};
   const double tokens = tokens_of_sample(model);
-  double sum = 6 * static_cast<double>(trainable_parameters(model)) * tokens;
+  double sum = 6.0 * trainable_parameters(model) * tokens;
   for (const Layer& layer : model.layers) {
-    if (layer.kind == LayerKind::attention)
-      sum += 12 * static_cast<double>(layer.output.back()) * tokens * tokens;
+    if (layer.kind == LayerKind::attention) sum += 12.0 * layer.output.back() * tokens * tokens;
   }
   return {sum};
 }

@@ -144,7 +144,7 @@ struct ColumnScale {
 
 /// The number of decimals that shows four significant digits of `typical`, at most three.
 int decimals_for(double typical) {
-  return typical > 0 ? std::clamp(3 - static_cast<int>(std::floor(std::log10(typical))), 0, 3) : 1;
+  return typical > 0 ? std::clamp<int>(3 - std::floor(std::log10(typical)), 0, 3) : 1;
 }
 
 ColumnScale time_scale(double typical) {

@@ -152,7 +152,7 @@ class Writer {
 /// Numbers start at 1, because viewers reserve 0, and are unique over all processes, because some viewers
 /// distinguish threads by their number alone.
 int Writer::thread(int stream) {
-  return threads_.try_emplace({rank_, stream}, static_cast<int>(threads_.size()) + 1).first->second;
+  return threads_.try_emplace({rank_, stream}, threads_.size() + 1).first->second;
 }
 
 void Writer::write_event(const Event& event) {

@@ -82,7 +82,7 @@ float* SpatialToBatchResharding::block(float* memory, int from, int to) const {
 }
 
 void SpatialToBatchResharding::add_hooks(CollectiveBinding& binding, bool forward, float* memory) {
-  const auto last = static_cast<std::size_t>(ways_) - 2;  // an all-to-all has one phase less than ranks
+  const std::size_t last = ways_ - 2;  // an all-to-all has one phase less than ranks
   binding.before_phase = [this, forward, memory](std::size_t phase) {
     backend_.begin_thread();
     if (phase == 0) forward ? pack_parts(memory) : pack_errors(memory);

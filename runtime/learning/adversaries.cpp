@@ -63,7 +63,7 @@ void Adversaries::hand_back_gradients() {
   const std::size_t samples = split_.batch;
   const std::size_t each = generated.size() / samples;
   for (std::size_t i = 0; i < samples; ++i) {
-    const double factor = -2 * std::exp(std::min(-static_cast<double>(logits[samples + i]), kLargest));
+    const double factor = -2 * std::exp(std::min(-double{logits[samples + i]}, kLargest));
     for (std::size_t k = i * each; k < (i + 1) * each; ++k) generated[k] = factor * generated[k];
   }
   to.write(generated);
@@ -84,7 +84,7 @@ namespace {
 double distance(const float* one, const float* other, std::size_t elements) {
   double square = 0;
   for (std::size_t k = 0; k < elements; ++k) {
-    const double difference = static_cast<double>(one[k]) - other[k];
+    const double difference = double{one[k]} - other[k];
     square += difference * difference;
   }
   return std::sqrt(square);

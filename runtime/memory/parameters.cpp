@@ -120,7 +120,7 @@ Parameters load_checkpoint(const std::filesystem::path& file, const Model& model
   Parameters parameters;
   for (const Layer& layer : model.layers) {
     for (const ParameterTensor& tensor : layer.parameters) {
-      std::vector<float>& array = parameters.emplace_back(static_cast<std::size_t>(tensor.elements()));
+      std::vector<float>& array = parameters.emplace_back(tensor.elements());
       std::memcpy(array.data(), from, sizeof(float) * array.size());
       from += sizeof(float) * array.size();
     }

@@ -97,7 +97,7 @@ PayloadId DevicePayloads::send(RankId rank, const PayloadBuffer& buffer, std::in
 }
 
 void DevicePayloads::post_receive(const PayloadId& payload) {
-  const RankId from(static_cast<int>(payload.number % ranks_));
+  const RankId from(payload.number % ranks_);
   ChannelEnd& end = channel_end(from, rank_);
   const PayloadBuffer buffer = acquire(payload.floats);
   const std::lock_guard lock(mutex_);

@@ -198,7 +198,7 @@ const std::vector<std::string>& transport_names() {
 std::string Cluster::label() const {
   return transport == TransportKind::own
              ? name
-             : fmt::format("{} over {}", name, transport_names()[static_cast<std::size_t>(transport)]);
+             : fmt::format("{} over {}", name, transport_names()[ordinal(transport)]);
 }
 
 Cluster read_cluster(const std::string& text, int ranks, const std::string& transport) {

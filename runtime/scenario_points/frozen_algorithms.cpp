@@ -51,10 +51,10 @@ std::vector<Row> all_reduce_rows(const std::string& point, const Plan& plan,
     row.set("point", point);
     row.set("collective", std::int64_t{collective.value});
     row.set("bytes", plan.collectives.at(collective.index()).buffer.size.value);
-    row.set("algorithm", algorithm_names().at(static_cast<std::size_t>(choice.algorithm)));
+    row.set("algorithm", algorithm_names().at(ordinal(choice.algorithm)));
     if (choice.algorithm != Algorithm::hierarchical) continue;
-    row.set("inside_node", local_part_names().at(static_cast<std::size_t>(choice.local)));
-    row.set("between_nodes", network_part_names().at(static_cast<std::size_t>(choice.network)));
+    row.set("inside_node", local_part_names().at(ordinal(choice.local)));
+    row.set("between_nodes", network_part_names().at(ordinal(choice.network)));
   }
   return rows;
 }

@@ -76,7 +76,7 @@ Validation read_validation(const ValidationOptions& options, int ranks, const Ya
                         .ranks = ranks};
   Library library;
   for (std::size_t i = 0; i < validation.scenario.points.size(); ++i) {
-    if (options.point >= 0 && i != static_cast<std::size_t>(options.point)) continue;
+    if (options.point >= 0 && std::cmp_not_equal(i, options.point)) continue;
     validation.points.push_back(i);
     const std::size_t index = validation.unmeasured.size();
     validation.unmeasured.push_back(unmeasured_experiment(validation, index, platform, {}, library));

@@ -56,7 +56,7 @@ std::vector<std::vector<double>> gather_on_rank_0(Transport& transport, const st
     receive(transport, RankId(peer), &count, 1);
     std::vector<float> floats(2 * static_cast<std::size_t>(count));
     receive(transport, RankId(peer), floats.data(), floats.size());
-    all.emplace_back(static_cast<std::size_t>(count));
+    all.emplace_back(count);
     if (count > 0) std::memcpy(all.back().data(), floats.data(), sizeof(float) * floats.size());
   }
   return all;
@@ -69,7 +69,7 @@ std::vector<std::string> gather_texts_on_rank_0(Transport& transport, const std:
   std::memcpy(packed_text.data() + 1, own.data(), own.size());
   std::vector<std::string> texts;
   for (const std::vector<double>& rank : gather_on_rank_0(transport, packed_text)) {
-    texts.emplace_back(static_cast<std::size_t>(rank.at(0)), '\0');
+    texts.emplace_back(rank.at(0), '\0');
     std::memcpy(texts.back().data(), rank.data() + 1, texts.back().size());
   }
   return texts;

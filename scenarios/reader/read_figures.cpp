@@ -237,7 +237,7 @@ std::string range_text(const Assumption& one) {
 Assignment assumed_value(const Assumption& assumption, double u) {
   if (!assumption.choices.empty()) {
     const auto count = assumption.choices.size();
-    const auto chosen = std::min(static_cast<std::size_t>(u * count), count - 1);
+    const auto chosen = std::min<std::size_t>(u * count, count - 1);
     return {assumption.key, assumption.choices[chosen]};
   }
   const double value = assumption.logarithmic ? assumption.low * std::pow(assumption.high / assumption.low, u)

@@ -8,7 +8,7 @@ namespace stepcast {
 
 CollectiveQueue::CollectiveQueue(SimNetwork& network, Options options)
     : network_(network), options_(std::move(options)) {
-  stream_busy_.assign(static_cast<std::size_t>(options_.streams), false);
+  stream_busy_.assign(options_.streams, false);
 }
 
 void CollectiveQueue::join(std::size_t call, int members, CollectiveId collective, Bytes buffer,

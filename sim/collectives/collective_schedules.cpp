@@ -207,7 +207,7 @@ std::string CollectiveSchedules::algorithm(CollectiveId collective) const {
   const Chosen& one = (*this)[collective];
   const bool all_reduce = plan().collectives[collective.index()].kind == Collective::Kind::all_reduce;
   if (one.schedule == nullptr || !all_reduce) return "";
-  return stepcast::algorithm_names()[static_cast<std::size_t>(one.choice.algorithm)];
+  return stepcast::algorithm_names()[ordinal(one.choice.algorithm)];
 }
 
 std::string CollectiveSchedules::algorithm_names() const {

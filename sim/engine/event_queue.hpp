@@ -74,7 +74,7 @@ class MonotoneRun {
     if (++first_ == items_.size()) {
       clear();
     } else if (first_ >= kLongHead && 2 * first_ >= items_.size()) {
-      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
+      items_.erase(items_.begin(), items_.begin() + first_);
       first_ = 0;
     }
   }

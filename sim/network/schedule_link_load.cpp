@@ -86,12 +86,12 @@ PhaseLoad phase_load(const Schedule& schedule, const Phase& phase, const Placeme
     placement.topology->route(placement.endpoints[edge.source], placement.endpoints[edge.target], route);
     double latency = 0, alone = 0;
     for (const int id : route) {
-      sums[static_cast<std::size_t>(kind)].add(id, edge.chunks);
+      sums[ordinal(kind)].add(id, edge.chunks);
       latency += placement.topology->link(id).latency.value;
       alone = std::max(alone, edge.chunks / bandwidths[id].value);
     }
     add_edge(edges, latency, alone);
-    int& most = largest[static_cast<std::size_t>(kind)];
+    int& most = largest[ordinal(kind)];
     most = std::max(most, edge.chunks);
   }
   for (std::size_t kind = 0; kind < 2; ++kind) {

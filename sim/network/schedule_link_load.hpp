@@ -55,8 +55,8 @@ struct PhaseLoad {
   int rounds = 1;
   int active = 1;  ///< number of rounds in which an edge sends; less than `rounds` in a pipeline
 
-  EdgesLoad& of(EdgeKind kind) { return edges[static_cast<std::size_t>(kind)]; }
-  const EdgesLoad& of(EdgeKind kind) const { return edges[static_cast<std::size_t>(kind)]; }
+  EdgesLoad& of(EdgeKind kind) { return edges[ordinal(kind)]; }
+  const EdgesLoad& of(EdgeKind kind) const { return edges[ordinal(kind)]; }
 };
 
 /// The link loads of every phase of a schedule, without EdgesLoad::most_loaded.

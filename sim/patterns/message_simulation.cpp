@@ -13,7 +13,7 @@ namespace {
 /// The edges of each rank, in compressed rows.
 void set_edges_of_ranks(MessagePattern::Edges& edges, const std::vector<Edge>& list, int ranks) {
   auto& first = edges.first_of_rank;
-  first.assign(static_cast<std::size_t>(ranks) + 1, 0);
+  first.assign(ranks + 1, 0);
   for (const Edge& edge : list) {
     ++first[edge.source + 1];
     ++first[edge.target + 1];

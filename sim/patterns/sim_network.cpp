@@ -61,7 +61,7 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
       largest = std::max(largest, edge.chunks);
       edges.push_back(edge);
     }
-    active_transfers_ += static_cast<int>(edges.size()) - 1;
+    active_transfers_ += std::ssize(edges) - 1;
     std::vector<int> links;
     for (const Edge& edge : edges) {
       const EndpointPair ends{pattern_.placement.endpoints[edge.source],
@@ -93,7 +93,7 @@ SimNetwork::SimNetwork(const NetworkPatterns& patterns, const LinkOptions& optio
     engine_ = std::make_unique<Engine>(coupled ? FlowLinks{std::move(merged)} : FlowLinks{bandwidths});
   } else {
     engine_ = std::make_unique<Engine>(std::vector<BytesPerSecond>{});
-    const int links = coupled ? static_cast<int>(merged.size()) : bandwidths.size();
+    const int links = coupled ? merged.size() : bandwidths.size();
     links_.emplace(*engine_, links, [&bandwidths, coupled, merged = std::move(merged)](int link) {
       return coupled ? merged[link] : bandwidths[link];
     });
@@ -116,7 +116,7 @@ void SimNetwork::place_messages() {
 
 const std::vector<int>& SimNetwork::phase_links(PatternId pattern, std::size_t phase, EdgeKind kind) const {
   const NetworkPatterns::MergedLinks& merged = patterns_.merged_links();
-  return merged.of_phases[merged.first_phase[pattern] + 2 * phase + static_cast<std::size_t>(kind)];
+  return merged.of_phases[merged.first_phase[pattern] + 2 * phase + ordinal(kind)];
 }
 
 void SimNetwork::start_flow(EndpointPair ends, std::span<const int> links, Bytes size,

@@ -13,7 +13,7 @@ namespace {
 
 const char* name_of(Work pass) {
   constexpr std::array names{"forward", "backward", "update"};  // in the order of Work
-  return names[static_cast<std::size_t>(pass)];
+  return names[ordinal(pass)];
 }
 
 std::shared_ptr<SimOperation> new_operation(SimOperation::Kind kind) {

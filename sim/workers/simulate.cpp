@@ -45,7 +45,7 @@ void add_queues(SimWorld& world) {
     const bool joint = world.collectives.joint(number);
     for (int group = 0; group < (joint ? 1 : communicator.groups()); ++group) {
       CollectiveQueue::Options options;
-      options.members = joint ? static_cast<int>(communicator.ranks.size()) : communicator.size;
+      options.members = joint ? std::ssize(communicator.ranks) : communicator.size;
       options.streams = communicator.streams;
       options.in_flight = communicator.in_flight;
       options.pattern = [&world, group](CollectiveId id) { return world.collectives.pattern(id, group); };
@@ -108,7 +108,7 @@ TimelineCollective shown_collective(const Simulation& simulation, const Collecti
                                     CollectiveId id) {
   const Collective& collective = simulation.plan->collectives[id.index()];
   TimelineCollective shown;
-  shown.kind = collective_kind_names()[static_cast<std::size_t>(collective.kind)];
+  shown.kind = collective_kind_names()[ordinal(collective.kind)];
   shown.algorithm = schedules.algorithm(id);
   shown.bytes = collective.buffer.size.value;
   shown.communicator = collective.communicator.index();

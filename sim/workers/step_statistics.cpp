@@ -143,13 +143,13 @@ ComputeTimes::ComputeTimes(const Workload& workload)
 
 /// Sum over the layers that take time, each with its own factor.
 double ComputeTimes::drawn_seconds(Work pass, LayerRange layers, const Draw& draw) const {
-  const std::vector<int>& all = timed_layers_[static_cast<std::size_t>(pass)];
+  const std::vector<int>& all = timed_layers_[ordinal(pass)];
   std::array<double, kNormalBlock> factors{};
   double sum = 0;
   auto next = std::ranges::lower_bound(all, layers.first);
   const auto last = std::ranges::lower_bound(all, layers.last);
   while (next != last) {
-    const std::span block(next, std::min<std::size_t>(kNormalBlock, static_cast<std::size_t>(last - next)));
+    const std::span block(next, std::min<std::size_t>(kNormalBlock, last - next));
     layer_factors(draw, pass, block, std::span(factors).first(block.size()));
     for (std::size_t i = 0; i < block.size(); ++i) sum += factors[i] * of(median_[block[i]], pass);
     next += block.size();
@@ -182,7 +182,7 @@ IssuedWork ComputeTimes::issued(Work pass, LayerRange layers, const Draw& draw, 
 MemberClocks::MemberClocks(const Simulation& simulation, const Role& role, int first, int members)
     : simulation_(simulation), first_rank_(role.rank(first)) {
   const bool one_clock = simulation.noise.is_none() || !role.training;
-  members_.resize(one_clock ? 1 : static_cast<std::size_t>(members));
+  members_.resize(one_clock ? 1 : members);
 }
 
 void MemberClocks::draw_step(int step, const MeasuredSteps& samples) {

@@ -32,7 +32,7 @@ inline std::uint32_t half_bits(float value) {
 
 /// All ones or zeros: choices by masks leave no branches, which would keep the loops from being vectorized.
 inline std::uint32_t mask(bool yes) {
-  return 0U - static_cast<std::uint32_t>(yes);
+  return 0U - std::uint32_t{yes};
 }
 
 inline float half_value(std::uint32_t half) {

@@ -22,7 +22,7 @@ void filter_block_update(const BlockFilter& filter, std::span<const float> mean,
   }
   const double ahead = filter.form == BlockFilter::Form::nesterov ? filter.momentum : 0;
   for (std::size_t i = 0; i < mean.size(); ++i) {
-    const double update = static_cast<double>(mean[i]) - global[i];
+    const double update = double{mean[i]} - global[i];
     const double change = filter.momentum * state.change[i] + filter.learning_rate * update;
     const double model = state.model[i] + change;
     state.change[i] = change;
@@ -58,7 +58,7 @@ void match_energy(const EnergyMatching& options, std::span<const float> gradient
   for (std::size_t i = 0; i < length; ++i) {
     const double step = -options.learning_rate * gradient[i];
     const double proxy = options.momentum * state.proxy[i] + step;
-    const double moved = std::abs(static_cast<double>(center[i]) - state.center[i]);
+    const double moved = std::abs(double{center[i]} - state.center[i]);
     const double scale = (options.kappa * std::abs(proxy) - moved) / std::abs(step + options.epsilon);
     update[i] = std::clamp(scale, 0.0, options.largest) * step;
     state.proxy[i] = proxy;

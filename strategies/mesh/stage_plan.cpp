@@ -150,7 +150,7 @@ void add_token_sums(LayerRange layers, const MeshOptions& options, GroupPlan& gr
     const std::size_t at = i;
     if (sharded.divided_tokens.empty() || !sharded.divided_tokens[at]) continue;
     for (const ParameterTensor& tensor : sharded.part.layers[at].parameters)
-      elements += tensor.trainable ? static_cast<double>(tensor.elements()) : 0;
+      elements += tensor.trainable ? tensor.elements() : 0;
   }
   const CollectiveId sum = add_gradient_sum(layers, groups.group, elements * options.gradient, groups);
   if (sum.exists()) chunk.sums.push_back(sum);

@@ -285,7 +285,7 @@ namespace {
 
 Figures figures(int ways, const Records& records) {
   const auto steps = records.find("step");
-  const double programs = steps == records.end() ? 1 : static_cast<double>(steps->second.size());
+  const double programs = steps == records.end() ? 1 : steps->second.size();
   const auto seconds = [&](const char* what) {
     const auto found = records.find(what);
     return found == records.end()

@@ -206,7 +206,7 @@ void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels&
   }
   result.network = {all / users};
   result.nic = {nic / users};
-  result.channels = std::max(1, static_cast<int>(count));
+  result.channels = std::max<int>(1, count);
   result.nic_nearby = software.gpudirect && network.nic_on_pcie_switch;
   const double latency = 2 * network.nic.latency.value + platform.message_costs.front().overhead.value;
   result.network_latency = {std::max(0.0, latency - kTabledLatency)};

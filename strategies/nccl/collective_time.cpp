@@ -90,7 +90,7 @@ double ring_bandwidth(const Estimates& e, NcclProtocol protocol) {
     return std::min(ll_limit(e), share * all);
   }
   if (protocol == NcclProtocol::simple) return all;
-  const double channel = limits.ring_ll128.at(static_cast<std::size_t>(e.operation)) * kGiga;
+  const double channel = limits.ring_ll128.at(ordinal(e.operation)) * kGiga;
   return std::min(e.tuning().ring_ll128 * all, e.channels.channels * channel);
 }
 
@@ -251,12 +251,12 @@ const std::vector<std::string>& nccl_operation_names() {
 
 std::string to_string(NcclAlgorithm algorithm) {
   static const std::array<const char*, 5> names{"RING", "TREE", "NVLS", "NVLSTREE", "P2P"};
-  return names.at(static_cast<std::size_t>(algorithm));
+  return names.at(ordinal(algorithm));
 }
 
 std::string to_string(NcclProtocol protocol) {
   static const std::array<const char*, 3> names{"LL", "LL128", "SIMPLE"};
-  return names.at(static_cast<std::size_t>(protocol));
+  return names.at(ordinal(protocol));
 }
 
 NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclOperation operation,

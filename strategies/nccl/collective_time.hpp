@@ -37,7 +37,7 @@ struct NcclTime {
 using NcclLatency = std::array<double, 3>;
 
 inline double latency_of(const NcclLatency& latencies, NcclProtocol protocol) {
-  return latencies[static_cast<std::size_t>(protocol)];
+  return latencies[ordinal(protocol)];
 }
 
 /// The constants of one range of NCCL's versions: `baseLat` and `hwLat` of src/graph/tuning.cc [us], and the

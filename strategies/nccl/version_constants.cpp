@@ -193,7 +193,7 @@ const NcclLimits& nccl_limits(int version, int compute_capability) {
 
 double nccl_tree_correction(int version, NcclProtocol protocol, double bytes) {
   const double power = std::floor(std::log2(std::max(1.0, bytes / 64)));
-  const auto& row = correction_of(version).at(static_cast<std::size_t>(protocol));
+  const auto& row = correction_of(version).at(ordinal(protocol));
   return power < row.size() ? row[static_cast<std::size_t>(power)] : 1;
 }
 

@@ -49,7 +49,7 @@ Slice common_part(const Slice& a, const Slice& b) {
 /// The elements of bucket `index` that server `shard` holds.
 Slice held_part(const Servers& servers, std::size_t shard, const Bucket& bucket, std::size_t index) {
   if (servers.shard_of_bucket.empty()) return common_part(servers.shards[shard].elements, bucket.elements);
-  return servers.shard_of_bucket[index] == static_cast<int>(shard) ? bucket.elements : Slice{};
+  return std::cmp_equal(servers.shard_of_bucket[index], shard) ? bucket.elements : Slice{};
 }
 
 /// Sends the gradients of bucket `index` to the servers that hold its elements. @returns the number of

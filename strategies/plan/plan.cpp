@@ -186,7 +186,7 @@ Communicator communicator(const Platform& platform, const IdTable<RankId, int>& 
     if (std::ssize(one_group) < size) continue;
     const int here = even_ranks_per_node(platform, one_group);
     if (i + 1 > static_cast<std::size_t>(size) && here != least) least = 1;  // groups of different placement
-    if (i + 1 == static_cast<std::size_t>(size)) least = here;
+    if (std::cmp_equal(i + 1, size)) least = here;
     one_group.clear();
   }
   made.ranks_per_node = least;

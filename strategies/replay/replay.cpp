@@ -122,8 +122,8 @@ class Replayer {
   void set_message(int rank, const ChakraNode& node, ReplayedNode& made) {
     const bool sends = node.type == ChakraNode::Type::send;
     made.kind = sends ? ReplayedNode::Kind::send : ReplayedNode::Kind::receive;
-    made.peer = RoleId(static_cast<int>(sends ? node.target : node.source));
-    made.message.tag = MessageTag(static_cast<int>(node.tag));
+    made.peer = RoleId(sends ? node.target : node.source);
+    made.message.tag = MessageTag(node.tag);
     made.message.buffer.size = {static_cast<double>(node.bytes)};
     if (sends && channels_.emplace(rank, made.peer.value).second)
       plan_.channels.emplace_back(RoleId(rank), made.peer);
@@ -141,7 +141,7 @@ class Replayer {
     }
     const Collective::Kind kind = replayed_kind(node.collective);
     const bool puts_in_a_part = kind == Collective::Kind::all_gather || kind == Collective::Kind::all_to_all;
-    double bytes = node.bytes * (puts_in_a_part ? static_cast<double>(members.size()) : 1);
+    double bytes = node.bytes * (puts_in_a_part ? members.size() : 1);
     if (node.collective == ChakraNode::Collective::barrier) bytes = 4;
     ReplayedNode& replayed = made.nodes[own];
     replayed.communicator = known->second;

@@ -12,8 +12,8 @@ WorkQueue::WorkQueue(const Options& options) : options_(options), replicas_(opti
 void WorkQueue::begin_batch() {
   ++batch_;
   given_ = finished_ = copied_ = 0;
-  copies_.assign(static_cast<std::size_t>(options_.tasks), 0);
-  done_.assign(static_cast<std::size_t>(options_.tasks), false);
+  copies_.assign(options_.tasks, 0);
+  done_.assign(options_.tasks, false);
 }
 
 void WorkQueue::done(int number) {
@@ -201,7 +201,7 @@ double LbfgsShard::differences(Arrays& arrays, Kind kind) {
   double squared = 0;
   if (pair && of_step) {
     history_.push_back({difference(now, last), {}});
-    if (history_.size() > static_cast<std::size_t>(most_)) history_.pop_front();
+    if (std::ssize(history_) > most_) history_.pop_front();
   } else if (pair) {
     history_.back().change = difference(now, last);
     squared = dot(history_.back().change, history_.back().change);

@@ -49,7 +49,7 @@ int plan_rounds(const RankContext& run, bool sleeping, int forecasts, std::vecto
     const double step = step_seconds(run, *one.capture);
     const int warm_up = std::ceil(kWarmSeconds / step);
     one.capture->set_warm_up(warm_up);
-    one.pairs = std::clamp(static_cast<int>(kPairSeconds / (2 * step)), 1, kMostPairs / kFewestRounds);
+    one.pairs = std::clamp<int>(kPairSeconds / (2 * step), 1, kMostPairs / kFewestRounds);
     round += (warm_up + 2 * one.pairs) * step;
   }
   const double seconds = std::max(kCaptureSeconds / forecasts, kFewestCaptureSeconds);

@@ -98,7 +98,7 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
         std::string("--mca"), std::string("orte_tmpdir_base"), sessions.string(), rank_program().string(),
         std::string("--folder"), job.folder.string(), std::string("--control"), control.string(),
         std::string("--cluster"), job.cluster.name, std::string("--transport"),
-        transport_names()[static_cast<std::size_t>(job.cluster.transport)]}) {
+        transport_names()[ordinal(job.cluster.transport)]}) {
     command.push_back(word);
   }
   if (quotas != nullptr) command.insert(command.end(), {"--cpu-group", quotas->folder().string()});
@@ -136,7 +136,7 @@ std::vector<std::vector<std::string>> agent_commands(const RemoteRanks& remote) 
 /// completes.
 std::vector<std::string> remote_arguments(const RankJob& job) {
   std::vector<std::string> words{"--cluster", job.cluster.name, "--transport",
-                                 transport_names()[static_cast<std::size_t>(job.cluster.transport)]};
+                                 transport_names()[ordinal(job.cluster.transport)]};
   words.insert(words.end(), job.arguments.begin(), job.arguments.end());
   const auto scenario = std::ranges::find(words, "--scenario");
   if (scenario + 1 < words.end()) scenario[1] = job.remote->scenario.filename().string();

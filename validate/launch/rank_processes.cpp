@@ -73,7 +73,7 @@ std::optional<RankFailure> HeartbeatMonitor::check() {
   for (const RankId rank : first_ranks(control_.ranks())) silent.push_back(silence(rank, now));
   const auto longest = std::max_element(silent.begin(), silent.end());
   if (*longest <= heartbeat_) return {};
-  auto failure = RankId(static_cast<int>(longest - silent.begin()));
+  auto failure = RankId(longest - silent.begin());
   // While MPI starts, ranks that wait for a stopped rank are silent too. The stopped rank is the one
   // that failed.
   for (const RankId rank : first_ranks(control_.ranks())) {

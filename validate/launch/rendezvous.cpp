@@ -219,9 +219,9 @@ bool Rendezvous::take_hello(Connection& connection) {
   const std::lock_guard lock(mutex_);
   const std::size_t index = *rank;
   if (of_rank_[index] != nullptr) return false;
-  RankState& state = control_.rank(RankId(static_cast<int>(*rank)));
+  RankState& state = control_.rank(RankId(*rank));
   std::snprintf(state.host, sizeof state.host, "%s", host.name.c_str());
-  connection.rank = RankId(static_cast<int>(*rank));
+  connection.rank = RankId(*rank);
   if (!ranks_.hosts.empty()) {
     std::size_t place = 0, before = 0;
     while (before + ranks_.hosts[place].slots <= index) before += ranks_.hosts[place++].slots;
@@ -303,7 +303,7 @@ RankId Rendezvous::unconnected(RankId suspect) {
   const std::lock_guard lock(mutex_);
   if (suspect.index() < of_rank_.size() && of_rank_[suspect.index()] == nullptr) return suspect;
   const auto first = std::ranges::find(of_rank_, nullptr);
-  return first == of_rank_.end() ? RankId{} : RankId(static_cast<int>(first - of_rank_.begin()));
+  return first == of_rank_.end() ? RankId{} : RankId(first - of_rank_.begin());
 }
 
 void Rendezvous::start_ranks() {

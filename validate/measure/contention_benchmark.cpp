@@ -46,7 +46,7 @@ std::int64_t elements_for(Transport& transport, double seconds) {
   std::int64_t elements = 4096;
   std::vector<float> buffer;
   while (elements < 64'000'000) {
-    buffer.assign(static_cast<std::size_t>(elements), 0);
+    buffer.assign(elements, 0);
     const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value, elements);
     const Repeats repeats =
         time_repeated(transport, 0, [&] { execute_rounds(transport, rounds, buffer.data()); });

@@ -74,7 +74,7 @@ class LinkBenchmark {
     for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving_doubling,
                                       Algorithm::recursive_doubling, Algorithm::double_tree}) {
       if (algorithm != Algorithm::ring && options_.table_only) continue;
-      const std::string name = algorithm_names()[static_cast<std::size_t>(algorithm)];
+      const std::string name = algorithm_names()[ordinal(algorithm)];
       sweep_sizes(What::all_reduce, name, 16,
                   [this, algorithm](std::int64_t n) { all_reduce(algorithm, n); });
     }
@@ -102,7 +102,7 @@ class LinkBenchmark {
   /// network.
   float* buffer(std::int64_t elements) {
     const std::int64_t all = std::max(elements, kFootprint);
-    if (std::ssize(buffer_) < all) buffer_.assign(static_cast<std::size_t>(all), 0);
+    if (std::ssize(buffer_) < all) buffer_.assign(all, 0);
     if (next_ + elements > all) next_ = 0;
     float* region = buffer_.data() + next_;
     next_ += (elements + 15) / 16 * 16;
@@ -308,8 +308,7 @@ LinkMeasurements measure_compute_beside_load(Transport& transport, PollingPolicy
   const double computation = broadcast_from_rank_0(transport, median_of(alone));
   const std::int64_t bytes = load_within(transport, storage, computation);
   if (bytes == 0) return {};
-  const int pairs =
-      std::clamp(static_cast<int>(kLoadPairsSeconds / (2 * computation)), kFewestLoadPairs, kMostLoadPairs);
+  const int pairs = std::clamp<int>(kLoadPairsSeconds / (2 * computation), kFewestLoadPairs, kMostLoadPairs);
   std::vector<double> longer, off_core;
   double stolen = 0;  // by loads: with them less without them
   for (int i = 0; i < pairs; ++i) {

@@ -47,7 +47,7 @@ LinkMeasurement read_measurement(const RowFields& fields) {
 }  // namespace
 
 const std::string& to_string(What what) {
-  return names().at(static_cast<std::size_t>(what));
+  return names().at(ordinal(what));
 }
 
 const LinkMeasurement* first_of(const LinkMeasurements& links, What what) {

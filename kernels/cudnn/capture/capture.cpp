@@ -148,8 +148,7 @@ void add_notes(const Device& device, Network& network, const std::string& before
   trace.notes.push_back("after: " + gpu_state(pci_bus(device.options.device)));
   trace.notes.push_back(fmt::format("layout {}, workspace limit {} MiB, of which {:.1f} MiB were used",
                                     device.options.layout == ImageLayout::nhwc ? "NHWC" : "NCHW",
-                                    device.workspace.bytes >> 20,
-                                    static_cast<double>(device.workspace.most_used) / (1 << 20)));
+                                    device.workspace.bytes >> 20, device.workspace.most_used / 0x1p20));
   if (device.search_seconds > 0)
     trace.notes.push_back(fmt::format("algorithms of {} convolution passes were chosen in {:.2g} s",
                                       device.choices.size(), device.search_seconds));

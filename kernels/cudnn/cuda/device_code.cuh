@@ -45,6 +45,16 @@ struct Type {
   using type = T;
 };
 
+/// An array whose elements have this type, which with_type found.
+template <class T>
+__host__ __device__ const T* as(const void* array) {
+  return static_cast<const T*>(array);
+}
+template <class T>
+__host__ __device__ T* as(void* array) {
+  return static_cast<T*>(array);
+}
+
 /// Calls `run(Type<T>())` with the C++ type of an element.
 template <class Run>
 void with_type(Element element, const Run& run) {
@@ -114,10 +124,10 @@ inline unsigned blocks_for(std::int64_t elements) {
 }
 
 __device__ inline std::int64_t first_index() {
-  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }
 __device__ inline std::int64_t index_step() {
-  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  return std::int64_t{gridDim.x} * blockDim.x;
 }
 
 /// Calls `run` with a zero of the index type for this many elements: 32 bits if they suffice, because a

@@ -33,8 +33,8 @@ void map(const F& f, const void* const (&in)[K], void* out, Element element, std
   with_type(element, [&](auto type) {
     using T = typename decltype(type)::type;
     Inputs<T, K> inputs{};
-    for (int k = 0; k < K; ++k) inputs.at[k] = static_cast<const T*>(in[k]);
-    auto* result = static_cast<T*>(out);
+    for (int k = 0; k < K; ++k) inputs.at[k] = as<T>(in[k]);
+    auto* result = as<T>(out);
     const std::int64_t packs = are_aligned(inputs, result) ? n / kPack<T> : 0;
     const auto blocks = blocks_for(packs == 0 ? n : packs + 1);
     map_elements<T, K, F><<<blocks, kThreads, 0, stream>>>(f, n, packs, inputs, result);
@@ -150,7 +150,7 @@ void element_loss_forward(const ElementLossShape& shape, const void* x, const fl
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     element_loss_sum<<<blocks_for(shape.elements), kThreads, 0, stream>>>(
-        shape.squared, shape.weight, shape.elements, static_cast<const T*>(x), targets, loss);
+        shape.squared, shape.weight, shape.elements, as<T>(x), targets, loss);
   });
   check_launch("element_loss_sum");
 }
@@ -161,8 +161,7 @@ void element_loss_backward(const ElementLossShape& shape, const void* x, const f
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     element_loss_slope<<<blocks_for(shape.elements), kThreads, 0, stream>>>(
-        shape.squared, static_cast<float>(slope), shape.elements, static_cast<const T*>(x), targets,
-        static_cast<T*>(dx));
+        shape.squared, static_cast<float>(slope), shape.elements, as<T>(x), targets, as<T>(dx));
   });
   check_launch("element_loss_slope");
 }

@@ -37,7 +37,7 @@ void embedding_forward(const float* tokens, const float* table, void* y, Element
       using Index = decltype(index);
       const Divisor<Index> row(packs ? columns / 4 : columns);
       const auto taken = static_cast<Index>(packs ? n / 4 : n);
-      auto* result = static_cast<T*>(y);
+      auto* result = as<T>(y);
       const unsigned blocks = blocks_for(taken);
       if (packs)
         take_rows<T, 4><<<blocks, kThreads, 0, stream>>>(tokens, table, result, taken, row);
@@ -56,7 +56,7 @@ void embedding_backward(const float* tokens, const void* dy, float* table_gradie
     with_index(n, [&](auto index) {
       using T = typename decltype(type)::type;
       using Index = decltype(index);
-      add_rows<<<blocks_for(n), kThreads, 0, stream>>>(tokens, static_cast<const T*>(dy), table_gradient,
+      add_rows<<<blocks_for(n), kThreads, 0, stream>>>(tokens, as<T>(dy), table_gradient,
                                                        static_cast<Index>(n), Divisor<Index>(columns));
     });
   });

@@ -27,8 +27,7 @@ __global__ void convert_all(std::int64_t n, const From* from, To* to) {
 template <class From, class To>
 __global__ void convert_part(const Conversion* parts) {
   const Conversion part = parts[blockIdx.x];
-  convert_run(static_cast<const From*>(part.from), static_cast<To*>(part.to), part.count, threadIdx.x,
-              blockDim.x);
+  convert_run(as<From>(part.from), as<To>(part.to), part.count, threadIdx.x, blockDim.x);
 }
 
 template <class From, class To>
@@ -194,8 +193,8 @@ void move_elements(const Move& move, const void* from, void* to, cudaStream_t st
     with_type(move.to_element, [&](auto target) {
       using From = typename decltype(source)::type;
       using To = typename decltype(target)::type;
-      const From* first = static_cast<const From*>(from) + move.from_offset;
-      To* result = static_cast<To*>(to) + move.to_offset;
+      const From* first = as<From>(from) + move.from_offset;
+      To* result = as<To>(to) + move.to_offset;
       if (transposition.tiles > 0) {
         const unsigned tiles = transposition.tiles;
         transpose_tiles<<<tiles, kThreads, 0, stream>>>(transposition, first, result);
@@ -219,8 +218,7 @@ void convert(const void* from, Element from_element, void* to, Element to_elemen
     with_type(to_element, [&](auto target) {
       using From = typename decltype(source)::type;
       using To = typename decltype(target)::type;
-      convert_all<<<blocks_for(n / 4 + 1), kThreads, 0, stream>>>(n, static_cast<const From*>(from),
-                                                                  static_cast<To*>(to));
+      convert_all<<<blocks_for(n / 4 + 1), kThreads, 0, stream>>>(n, as<From>(from), as<To>(to));
     });
   });
   check_launch("convert_all");
@@ -247,8 +245,7 @@ void copy_segments(const CopySegments& segments, const void* from, Element from_
     with_type(to_element, [&](auto target) {
       using From = typename decltype(source)::type;
       using To = typename decltype(target)::type;
-      copy_listed<<<blocks, kThreads, 0, stream>>>(segments.segments, static_cast<const From*>(from),
-                                                   static_cast<To*>(to));
+      copy_listed<<<blocks, kThreads, 0, stream>>>(segments.segments, as<From>(from), as<To>(to));
     });
   });
   check_launch("copy_listed");
@@ -265,8 +262,8 @@ void add_bias(const void* x, void* y, const float* bias, Element element, std::i
       const bool packs = (inner == 1 ? channels : inner) % V == 0 && are_aligned(x, y, bias);
       const auto count = static_cast<Index>(packs ? elements / V : elements);
       const Divisor<Index> plane(inner), all(channels);
-      const auto* terms = static_cast<const T*>(x);
-      auto* sums = static_cast<T*>(y);
+      const auto* terms = as<T>(x);
+      auto* sums = as<T>(y);
       const unsigned blocks = blocks_for(count);
       if (packs)
         add_bias_kernel<T, V><<<blocks, kThreads, 0, stream>>>(terms, sums, bias, count, plane, all);
@@ -323,8 +320,8 @@ void up_sample(const UpSampleShape& shape, const void* from, void* to, Element e
       using T = typename decltype(type)::type;
       using Index = decltype(index);
       const auto box = on_device<Index>(sides_of(corners));
-      up_sample_kernel<T, Back><<<blocks_for(n), kThreads, 0, stream>>>(
-          box, factors, static_cast<Index>(n), static_cast<const T*>(from), static_cast<T*>(to));
+      up_sample_kernel<T, Back><<<blocks_for(n), kThreads, 0, stream>>>(box, factors, static_cast<Index>(n),
+                                                                        as<T>(from), as<T>(to));
     });
   });
   check_launch("up_sample");

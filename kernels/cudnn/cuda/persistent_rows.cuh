@@ -56,7 +56,7 @@ __device__ float row_max(float value) {
 
 template <int Threads>
 __device__ std::int64_t row_of_thread() {
-  return static_cast<std::int64_t>(blockIdx.x) * (kThreads / Threads) + threadIdx.x / Threads;
+  return std::int64_t{blockIdx.x} * (kThreads / Threads) + threadIdx.x / Threads;
 }
 
 /// Calls `run(k, first element)` for the packs of the calling thread, k from 0 on.

@@ -181,16 +181,16 @@ Pool<Index> on_device(const PoolShape& s, const Five& size, const Five& strides,
   pool.channels_last = strides[1] == 1;
   pool.packs = Divisor<Index>(size[1] / width);
   for (std::size_t d = 0; d < 5; ++d) {
-    pool.in_stride[d] = static_cast<Index>(s.in_stride[d]);
-    pool.out_stride[d] = static_cast<Index>(s.out_stride[d]);
+    pool.in_stride[d] = s.in_stride[d];
+    pool.out_stride[d] = s.out_stride[d];
   }
   for (std::size_t d = 0; d < 3; ++d) {
     pool.size[d] = Divisor<Index>(size[d + 2]);
     pool.stride[d] = Divisor<Index>(s.stride[d]);
-    pool.in[d] = static_cast<Index>(s.in[d + 2]);
-    pool.out[d] = static_cast<Index>(s.out[d + 2]);
-    pool.kernel[d] = static_cast<Index>(s.kernel[d]);
-    pool.pad[d] = static_cast<Index>(s.pad[d]);
+    pool.in[d] = s.in[d + 2];
+    pool.out[d] = s.out[d + 2];
+    pool.kernel[d] = s.kernel[d];
+    pool.pad[d] = s.pad[d];
   }
   return pool;
 }

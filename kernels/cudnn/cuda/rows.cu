@@ -128,8 +128,8 @@ void softmax_loss_forward(const Rows& rows, double weight, const void* x, const 
   check(cudaMemsetAsync(loss, 0, sizeof(double), stream), "cudaMemsetAsync");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    loss_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, weight, static_cast<const T*>(x),
-                                                          targets, static_cast<T*>(p), loss);
+    loss_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, weight, as<T>(x), targets, as<T>(p),
+                                                          loss);
   });
   check_launch("loss_rows");
 }
@@ -139,8 +139,8 @@ void softmax_loss_backward(const Rows& rows, double weight, const void* p, const
   const float scale = weight / rows.count;
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    loss_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, scale, static_cast<const T*>(p),
-                                                               targets, static_cast<T*>(dx));
+    loss_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, scale, as<T>(p), targets,
+                                                               as<T>(dx));
   });
   check_launch("loss_rows_back");
 }
@@ -155,8 +155,7 @@ void softmax_rows(const Rows& rows, bool causal, const void* scores, void* p, cu
   if (persistent) return check_launch("softmax_of_persistent_rows");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    softmax_of_rows<<<blocks(rows), threads(rows), 0, stream>>>(
-        rows.length, causal, static_cast<const T*>(scores), static_cast<T*>(p));
+    softmax_of_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, causal, as<T>(scores), as<T>(p));
   });
   check_launch("softmax_of_rows");
 }
@@ -172,8 +171,8 @@ void softmax_rows_backward(const Rows& rows, float scale, const void* p, void* g
   if (persistent) return check_launch("softmax_of_persistent_rows_back");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    softmax_of_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(
-        rows.length, scale, static_cast<const T*>(p), static_cast<T*>(gradient));
+    softmax_of_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, scale, as<T>(p),
+                                                                     as<T>(gradient));
   });
   check_launch("softmax_of_rows_back");
 }
@@ -183,14 +182,14 @@ void layer_norm_forward(const Rows& rows, const void* x, const float* scale, con
   const bool persistent = with_persistent_rows(
       rows.count, rows.length, rows.element, are_aligned(x, scale, shift, y),
       [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
-        normalize_persistent_rows<T, OfRow><<<grid, kThreads, 0, stream>>>(
-            rows.count, packs, static_cast<const T*>(x), scale, shift, static_cast<T*>(y), mean, inverse);
+        normalize_persistent_rows<T, OfRow><<<grid, kThreads, 0, stream>>>(rows.count, packs, as<T>(x), scale,
+                                                                           shift, as<T>(y), mean, inverse);
       });
   if (persistent) return check_launch("normalize_persistent_rows");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    normalize_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(x), scale,
-                                                               shift, static_cast<T*>(y), mean, inverse);
+    normalize_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, as<T>(x), scale, shift, as<T>(y),
+                                                               mean, inverse);
   });
   check_launch("normalize_rows");
 }
@@ -201,15 +200,13 @@ void layer_norm_backward(const Rows& rows, const void* x, const void* dy, const 
       rows.count, rows.length, rows.element, are_aligned(x, dy, scale, dx),
       [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
         normalize_persistent_rows_back<T, OfRow><<<grid, kThreads, 0, stream>>>(
-            rows.count, packs, static_cast<const T*>(x), static_cast<const T*>(dy), scale, mean, inverse,
-            static_cast<T*>(dx));
+            rows.count, packs, as<T>(x), as<T>(dy), scale, mean, inverse, as<T>(dx));
       });
   if (persistent) return check_launch("normalize_persistent_rows_back");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    normalize_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(x),
-                                                                    static_cast<const T*>(dy), scale, mean,
-                                                                    inverse, static_cast<T*>(dx));
+    normalize_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, as<T>(x), as<T>(dy), scale,
+                                                                    mean, inverse, as<T>(dx));
   });
   check_launch("normalize_rows_back");
 }
@@ -269,7 +266,7 @@ void vocab_parallel_sums(const VocabShard& shape, const void* x, const float* ta
   with_type(shape.rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     sums_of_rows<<<static_cast<unsigned>(shape.rows.count), kThreads, 0, stream>>>(
-        shape.rows.length, shape.first, shape.classes, static_cast<const T*>(x), targets, e, sums);
+        shape.rows.length, shape.first, shape.classes, as<T>(x), targets, e, sums);
   });
   check_launch("sums_of_rows");
 }
@@ -287,7 +284,7 @@ void vocab_parallel_backward(const VocabShard& shape, double weight, const float
   with_type(shape.rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     slopes_of_rows<<<static_cast<unsigned>(shape.rows.count), kThreads, 0, stream>>>(
-        shape.rows.length, shape.first, shape.classes, scale, e, sums, targets, static_cast<T*>(dx));
+        shape.rows.length, shape.first, shape.classes, scale, e, sums, targets, as<T>(dx));
   });
   check_launch("slopes_of_rows");
 }

@@ -80,9 +80,9 @@ struct Columns {
       : outer(lines),
         runs(runs_each),
         backwards(back),
-        run(static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x),
-        first(static_cast<std::int64_t>(blockIdx.y) * blockDim.y + threadIdx.y),
-        step(static_cast<std::int64_t>(gridDim.y) * blockDim.y) {}
+        run(std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x),
+        first(std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y),
+        step(std::int64_t{gridDim.y} * blockDim.y) {}
 
   /// Calls `use(runs, place)` for each run of the thread.
   template <class F, int W, class Use>
@@ -119,7 +119,7 @@ struct Columns {
 template <int W, class F>
 __device__ void constants_of_columns(const F& f, std::int64_t channels, typename F::Channel* own) {
   __shared__ typename F::Channel shared[W][32];
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x * W;
+  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x * W;
   for (unsigned k = threadIdx.y * blockDim.x + threadIdx.x; k < blockDim.x * W; k += kThreads) {
     if (first + k < channels) shared[k % W][k / W] = f.channel(first + k);
   }
@@ -139,8 +139,8 @@ struct Planes {
   __device__ void visit(const F& f, const Use& use) const {
     constexpr int kRuns = kInFlight<F>;
     const unsigned lines = blockDim.x / width;
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * lines, first = threadIdx.x % width;
-    std::int64_t o = static_cast<std::int64_t>(blockIdx.y) * lines + threadIdx.x / width, k = first;
+    const std::int64_t step = std::int64_t{gridDim.y} * lines, first = threadIdx.x % width;
+    std::int64_t o = std::int64_t{blockIdx.y} * lines + threadIdx.x / width, k = first;
     while (first < runs && o < outer) {
       Runs<F, W> loaded[kRuns];
       std::int64_t at[kRuns];

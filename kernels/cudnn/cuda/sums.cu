@@ -36,7 +36,7 @@ void channel_sums(const Channels& shape, const void* x, float* sums, const Scrat
                   cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    sum_into(Value<T>{{{static_cast<const T*>(x)}}}, shape, sums, nullptr, scratch, stream);
+    sum_into(Value<T>{{{as<T>(x)}}}, shape, sums, nullptr, scratch, stream);
   });
 }
 
@@ -45,7 +45,7 @@ void layer_norm_parameters(const Channels& shape, const void* x, const void* dy,
                            const Scratch& scratch, cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const LineSlopes<T> slopes{{{static_cast<const T*>(x), static_cast<const T*>(dy)}}, mean, inverse};
+    const LineSlopes<T> slopes{{{as<T>(x), as<T>(dy)}}, mean, inverse};
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
   });
 }
@@ -239,9 +239,9 @@ void batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, co
                         const Scratch& scratch, cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const auto* in = static_cast<const T*>(x);
+    const auto* in = as<T>(x);
     compute_statistics(shape, arrays, in, scratch, stream);
-    map_by_channel<T, 1>(Normalize{arrays}, shape, {in}, static_cast<T*>(y), stream);
+    map_by_channel<T, 1>(Normalize{arrays}, shape, {in}, as<T>(y), stream);
   });
 }
 
@@ -249,8 +249,8 @@ void batch_norm_relu_forward(const Channels& shape, const BatchNormArrays& norm,
                              const Scratch& scratch, cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const auto *x = static_cast<const T*>(arrays.x), *added = static_cast<const T*>(arrays.added);
-    auto* y = static_cast<T*>(arrays.y);
+    const auto *x = as<T>(arrays.x), *added = as<T>(arrays.added);
+    auto* y = as<T>(arrays.y);
     compute_statistics(shape, norm, x, scratch, stream);
     if (added == nullptr) return map_by_channel<T, 1>(NormalizeRelu{{norm}}, shape, {x}, y, stream);
     map_by_channel<T, 2>(NormalizeAddRelu{{norm}}, shape, {x, added}, y, stream);
@@ -262,15 +262,15 @@ void batch_norm_relu_backward(const Channels& shape, const BatchNormArrays& norm
                               const Scratch& scratch, cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const auto *x = static_cast<const T*>(arrays.x), *dy = static_cast<const T*>(arrays.dy);
-    auto *dx = static_cast<T*>(arrays.dx), *masked = static_cast<T*>(arrays.masked);
+    const auto *x = as<T>(arrays.x), *dy = as<T>(arrays.dy);
+    auto *dx = as<T>(arrays.dx), *masked = as<T>(arrays.masked);
     const NormalizeBack back{norm, scale_gradient, shift_gradient,
                              static_cast<float>(shape.outer * shape.inner)};
     if (masked == nullptr) {
       sum_into(ReluSlopes<T>{{{x, dy}}, {norm}}, shape, scale_gradient, shift_gradient, scratch, stream);
       return map_by_channel<T, 2>(NormalizeReluBack{{norm}, back}, shape, {x, dy}, dx, stream);
     }
-    const MaskedSlopes<T> slopes{{{x, dy, static_cast<const T*>(arrays.y)}}, norm.mean, norm.inverse, masked};
+    const MaskedSlopes<T> slopes{{{x, dy, as<T>(arrays.y)}}, norm.mean, norm.inverse, masked};
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
     map_by_channel<T, 2>(back, shape, {x, masked}, dx, stream);
   });
@@ -281,12 +281,12 @@ void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, c
                          cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const auto *in = static_cast<const T*>(x), *gradient = static_cast<const T*>(dy);
+    const auto *in = as<T>(x), *gradient = as<T>(dy);
     const Slopes<T> slopes{{{in, gradient}}, arrays.mean, arrays.inverse};
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
     const float size = shape.outer * shape.inner;
     map_by_channel<T, 2>(NormalizeBack{arrays, scale_gradient, shift_gradient, size}, shape, {in, gradient},
-                         static_cast<T*>(dx), stream);
+                         as<T>(dx), stream);
   });
 }
 
@@ -294,7 +294,7 @@ void synchronized_batch_norm_sums(const Channels& shape, const void* x, float* s
                                   cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    sum_into(Squares<T>{{{static_cast<const T*>(x)}}}, shape, sums, sums + shape.channels, scratch, stream);
+    sum_into(Squares<T>{{{as<T>(x)}}}, shape, sums, sums + shape.channels, scratch, stream);
   });
 }
 
@@ -305,7 +305,7 @@ void synchronized_batch_norm_forward(const Channels& shape, const BatchNormArray
   check_launch("write_group_statistics");
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    map_by_channel<T, 1>(Normalize{arrays}, shape, {static_cast<const T*>(x)}, static_cast<T*>(y), stream);
+    map_by_channel<T, 1>(Normalize{arrays}, shape, {as<T>(x)}, as<T>(y), stream);
   });
 }
 
@@ -314,8 +314,7 @@ void synchronized_batch_norm_sums_back(const Channels& shape, const BatchNormArr
                                        cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const Slopes<T> slopes{
-        {{static_cast<const T*>(x), static_cast<const T*>(dy)}}, arrays.mean, arrays.inverse};
+    const Slopes<T> slopes{{{as<T>(x), as<T>(dy)}}, arrays.mean, arrays.inverse};
     sum_into(slopes, shape, sums + shape.channels, sums, scratch, stream);
   });
 }
@@ -326,8 +325,7 @@ void synchronized_batch_norm_backward(const Channels& shape, const BatchNormArra
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     const NormalizeBack back{arrays, sums + shape.channels, sums, static_cast<float>(count)};
-    map_by_channel<T, 2>(back, shape, {static_cast<const T*>(x), static_cast<const T*>(dy)},
-                         static_cast<T*>(dx), stream);
+    map_by_channel<T, 2>(back, shape, {as<T>(x), as<T>(dy)}, as<T>(dx), stream);
   });
 }
 

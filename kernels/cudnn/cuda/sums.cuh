@@ -81,7 +81,7 @@ __global__ __launch_bounds__(kThreads, kColumnBlocks<F, W>) void sum_columns(F f
   for (int j = 0; j < W; ++j) sums[j][thread] = sum[j];
   __syncthreads();
   for (unsigned column = thread; column < blockDim.x * W; column += kThreads) {
-    const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x * W + column;
+    const std::int64_t c = std::int64_t{blockIdx.x} * blockDim.x * W + column;
     float2 total{0.f, 0.f};
     for (unsigned line = 0; line < blockDim.y; ++line) {
       const float2 one = sums[column % W][line * blockDim.x + column / W];
@@ -114,7 +114,7 @@ unsigned blocks_of_totals(std::int64_t channels) {
   return (channels + kTogether - 1) / kTogether;
 }
 __device__ std::int64_t channel_of_total() {
-  return static_cast<std::int64_t>(blockIdx.x) * kTogether + threadIdx.x % kTogether;
+  return std::int64_t{blockIdx.x} * kTogether + threadIdx.x % kTogether;
 }
 
 /// Sum over the parts of channel_of_total(), valid in the first kTogether threads of the block. All threads

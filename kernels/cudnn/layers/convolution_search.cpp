@@ -14,8 +14,7 @@ namespace {
 template <class Performance>
 std::string outcome(const Performance& one) {
   return fmt::format("algorithm {} (math {}): {}, {:.1f} MiB", static_cast<int>(one.algo),
-                     static_cast<int>(one.mathType), cudnnGetErrorString(one.status),
-                     static_cast<double>(one.memory) / (1 << 20));
+                     static_cast<int>(one.mathType), cudnnGetErrorString(one.status), one.memory / 0x1p20);
 }
 
 /// Inputs of a search, on memory of its own: the layer's own memory may hold data, or zeros that padding
@@ -139,7 +138,7 @@ std::string named(const char* pass, const std::array<const char*, N>& names, con
                      choice.plan != nullptr ? name_of(choice.plan->engine())
                      : index < N            ? names[index]
                                             : "?",
-                     static_cast<double>(choice.workspace) / (1 << 20));
+                     choice.workspace / 0x1p20);
 }
 
 }  // namespace

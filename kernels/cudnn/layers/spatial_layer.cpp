@@ -51,7 +51,7 @@ BoxLayout layout_in(const std::vector<stepcast::Rows>& message, std::int64_t cha
 /// Writes values to the last dimensions of a box.
 template <class Values>
 void set_last(const Values& values, std::array<std::int64_t, kMoveDims>& sides) {
-  std::copy(values.begin(), values.end(), sides.end() - static_cast<std::ptrdiff_t>(values.size()));
+  std::copy(values.begin(), values.end(), sides.end() - values.size());
 }
 
 Move move_box(const PartialMap& map, const std::vector<stepcast::Rows>& box, const BoxLayout& from,

@@ -29,7 +29,7 @@ class Activation final : public OnednnLayer {
  public:
   Activation(std::shared_ptr<Library> library, const LayerSite& site)
       : OnednnLayer(std::move(library), site),
-        alpha_(layer().kind == LayerKind::relu ? 0 : static_cast<float>(layer().coefficient)),
+        alpha_(layer().kind == LayerKind::relu ? 0 : layer().coefficient),
         forward_desc_({dnnl::prop_kind::forward_training, algorithm(layer().kind), input().desc(), alpha_, 0},
                       engine()) {
     const OnednnTensor& output = make_output(input().desc());
@@ -68,7 +68,7 @@ struct Mask {
 
   void apply(const float* from, float* to, std::size_t elements) const {
     const std::uint32_t threshold = dropout_threshold(share);
-    const float scale = share >= 1 ? 0 : static_cast<float>(1 / (1 - share));
+    const float scale = share >= 1 ? 0 : 1 / (1 - share);
 #pragma omp parallel for simd schedule(static)
     for (std::size_t i = 0; i < elements; ++i) {
       to[i] = dropout_bits(key, i) < threshold ? 0 : from[i] * scale;
