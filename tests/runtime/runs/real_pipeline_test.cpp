@@ -7,6 +7,7 @@
 #include "kernels/timing/host_info.hpp"
 #include "planned_parts.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
 
 namespace stepcast::real_pipeline_test {
 namespace {
@@ -87,7 +88,7 @@ void check_trains_as_alone(const std::string& strategy, const Case& c) {
   CAPTURE(strategy, guarded, by_channels);
   const PlannedParts planned(c.stages * c.replicas, kNet, strategy, kBatch, kSteps);
   const ModelPartition& partition = planned.plan.partition;
-  REQUIRE(partition.simulated_only.empty());
+  REQUIRE(unsupported_in_real_run(planned.plan, c.stages * c.replicas, false).empty());
   const Alone alone = trained_alone(planned.model, kBatch * c.replicas);
 
   std::vector<std::vector<std::vector<std::vector<float>>>> results(planned.plan.endpoints.size());
