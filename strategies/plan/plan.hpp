@@ -134,10 +134,10 @@ struct ModelPartition {
     filters,    ///< the same: filter_shard of `ways`
     slices,     ///< the same: machine_shard of `ways`
     machines,   ///< `ways` consecutive ranks share a replica as in `slices`, and exchange their parameters
-               ///< with servers; ranks of one process compute it as one network
-    group,  ///< `ways` consecutive ranks train a network together and sum its gradients with other
-            ///< groups: only ranks of one process can compute it, as one network
-    other,  ///< any other kind, which kernels cannot compute
+                ///< with servers; ranks of one process compute it as one network
+    group,      ///< `ways` consecutive ranks train a network together and sum its gradients with other
+                ///< groups: only ranks of one process can compute it, as one network
+    other,      ///< any other kind, which kernels cannot compute
   };
 
   Form form = Form::none;
