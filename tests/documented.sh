@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks that docs/reference/commands.md or measuring-commands.md has a section for every command of stepcast, that the options in the
 # tables of a section are exactly those that the command's --help prints, and that every strategy and every key that
-# "stepcast show strategies" prints is on a page docs/reference/strategies*.md. Usage: tests/documented.sh [STEPCAST]
+# "stepcast show strategies" prints is on a page docs/reference/strategies*.md or campaigns.md. Usage: tests/documented.sh [STEPCAST]
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 stepcast=$(realpath "${1:-$root/build/release/stepcast}")
@@ -48,7 +48,7 @@ done
 # The words in the first column of a table that ends with an empty line.
 first_words() { awk '/^$/ { exit } { print $1 }'; }
 
-pages=("$root"/docs/reference/strategies*.md)
+pages=("$root"/docs/reference/strategies*.md "$root"/docs/reference/campaigns.md) # campaigns: the strategy search
 kinds=$("$stepcast" show strategies | first_words)
 [ "$(wc -w <<<"$kinds")" -ge 10 ] || missing "list of strategies"
 for kind in $kinds; do
