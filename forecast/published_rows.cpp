@@ -14,11 +14,16 @@
 namespace stepcast {
 namespace {
 
-/// The point that sets all of these values. Throws InputError if there is none.
+/// The point that sets all of these values. Throws InputError if there is none, or no single one.
 std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& values) {
-  if (const auto point = matching_point(scenario, values)) return *point;
-  throw InputError(fmt::format("{}: published: the sweep has no point with {}", place_of(scenario, values),
-                               point_name(values)));
+  const std::vector<std::size_t> points = matching_points(scenario, values);
+  if (points.size() == 1) return points.front();
+  const std::string place = place_of(scenario, values), name = point_name(values);
+  if (points.empty())
+    throw InputError(fmt::format("{}: published: the sweep has no point with {}", place, name));
+  throw InputError(fmt::format("{}: published: {} points have {}, such as {} and {}; give more values", place,
+                               points.size(), name, point_name(scenario.points[points[0]].values),
+                               point_name(scenario.points[points[1]].values)));
 }
 
 /// The values of the published column at a point, by draw.

@@ -196,7 +196,7 @@ const Fields<Measurement>& measurement_fields() {
 const Fields<Published>& published_fields() {
   static const Fields<Published> fields{
       field("point", &Published::point, point_values(), required("the values of one point"),
-            "the first point of the sweep that has all of these values"),
+            "the point of the sweep that has all of these values, and the fewest others"),
       field("over", &Published::over, point_values(), otherwise("none; required for `trend`"),
             "a second point: the figure is the ratio of both"),
       field("column", &Published::column, text(), required("a column of results.csv"),

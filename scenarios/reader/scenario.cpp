@@ -187,10 +187,23 @@ bool sets_all(const Point& point, const std::vector<Assignment>& values) {
 }
 
 std::optional<std::size_t> matching_point(const Scenario& scenario, const std::vector<Assignment>& values) {
+  const std::vector<std::size_t> points = matching_points(scenario, values);
+  return points.empty() ? std::nullopt : std::optional(points.front());
+}
+
+std::vector<std::size_t> matching_points(const Scenario& scenario, const std::vector<Assignment>& values) {
+  std::vector<std::size_t> points;
   for (std::size_t i = 0; i < scenario.points.size(); ++i) {
-    if (sets_all(scenario.points[i], values)) return i;
+    const Point& point = scenario.points[i];
+    if (!sets_all(point, values)) continue;
+    if (!points.empty()) {
+      const std::size_t fewest = scenario.points[points.front()].values.size();
+      if (point.values.size() > fewest) continue;
+      if (point.values.size() < fewest) points.clear();
+    }
+    points.push_back(i);
   }
-  return std::nullopt;
+  return points;
 }
 
 std::string place_of(const Scenario& scenario, const std::vector<Assignment>& values) {

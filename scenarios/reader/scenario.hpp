@@ -59,7 +59,10 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assi
 /// True if the point sets all of these values.
 bool sets_all(const Point& point, const std::vector<Assignment>& values);
 
-/// The first point that sets all of these values, if there is one.
+/// Of the points that set all of these values, those that set the fewest others: usually one, or none.
+std::vector<std::size_t> matching_points(const Scenario& scenario, const std::vector<Assignment>& values);
+
+/// The first of them, if there is one.
 std::optional<std::size_t> matching_point(const Scenario& scenario, const std::vector<Assignment>& values);
 
 /// Where the values of a point stand, for errors: FILE:LINE:COLUMN, or the scenario's file if there are none.

@@ -186,6 +186,18 @@ TEST_CASE("a point or a column that is not there is the user's mistake", "[comma
   CHECK_THROWS_AS(compare(published, draw_of(3)), InputError);
 }
 
+TEST_CASE("a figure belongs to the point with the fewest further values, and to one alone",
+          "[commands][errors]") {
+  Scenario scenario = with(figure("predicted", "", 1));
+  scenario.points[0].values = {value_of("workers", "16"), value_of("a", "x")};
+  CHECK(compared_with_published(scenario, {0, 1}, draw_of(3)).front().forecast.median == Approx(3));
+  scenario.points[1].values = {value_of("workers", "16"), value_of("a", "y")};
+  CHECK_THROWS_WITH(
+      compared_with_published(scenario, {0, 1}, draw_of(3)),
+      "s.yaml:7:3: published: 2 points have workers=16, such as workers=16, a=x and workers=16, "
+      "a=y; give more values");
+}
+
 TEST_CASE("a point without results is not compared", "[commands]") {
   CHECK(compared_with_published(with(figure("predicted", "", 1)), {0}, draw_of(3)).empty());
 }
