@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/os/files.hpp"
+#include "core/typed_numbers.hpp"
 #include "report/results/row_fields.hpp"
 
 namespace stepcast {
