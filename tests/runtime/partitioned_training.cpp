@@ -185,9 +185,9 @@ std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCas
     const auto backend = place.make();
     std::unique_lock lock(building);
     const bool servers = partition.form == ModelPartition::Form::machines;
-    const int place = servers ? machine_of(planned.plan, RankId(rank)) : rank % c.ways;
+    const int part = servers ? machine_of(planned.plan, RankId(rank)) : rank % c.ways;
     const TensorParallelNetwork shared =
-        tensor_parallel_network(*backend, planned.model, partition, place, {.optimizer = optimizer()});
+        tensor_parallel_network(*backend, planned.model, partition, part, {.optimizer = optimizer()});
     lock.unlock();
     DeviceLearning learning;
     learning.rate.base = optimizer().learning_rate;
@@ -199,7 +199,7 @@ std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCas
     const Layer& loss = shared.network->model().layers.back();
     const bool has_part = loss.input != planned.model.layers.back().input;
     const std::int64_t first_target =
-        has_part && loss.kind == LayerKind::sigmoid_cross_entropy ? place * loss.input.back() : 0;
+        has_part && loss.kind == LayerKind::sigmoid_cross_entropy ? part * loss.input.back() : 0;
     learning.next_batch = [&] {
       fill(*shared.network, planned.model,
            rank / c.ways * c.batch + pass++ % partition.micro_batches * partition.micro_batch, &positions,

@@ -24,8 +24,6 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kToken = "the token of this run";
-
 int free_port() {
   return Listener("127.0.0.1").endpoint().port;
 }

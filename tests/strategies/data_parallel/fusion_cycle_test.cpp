@@ -85,6 +85,6 @@ TEST_CASE("a negotiation takes a number of trees of small messages over the serv
 }
 
 TEST_CASE("layers of several arrays share buffers up to the threshold", "[strategies]") {
-  CHECK(buckets_of_cycles(kPairs, kTimes, {1}, {{1}, {100}, {}, {}}).size() == 1);
-  CHECK(buckets_of_cycles(kPairs, kTimes, {1}, {{1}, {8}, {}, {}}).size() == 3);  // 8, 8 and 4
+  CHECK(buckets_of_cycles(kPairs, kTimes, {1}, {{1}, {{100}}, {}, {}}).size() == 1);
+  CHECK(buckets_of_cycles(kPairs, kTimes, {1}, {{1}, {{8}}, {}, {}}).size() == 3);  // 8, 8 and 4
 }
