@@ -20,7 +20,7 @@ bool other_kind(const YamlNode& base, const YamlNode& over) {
 }
 
 /// Puts the entries of `over` into `base`.
-void merge(YamlNode& base, YamlNode over) {
+void merge(YamlNode& base, YamlNode&& over) {
   base.place = over.place;  // a missing key is missed in the file that inherits
   for (auto& [key, value] : over.entries) {
     const auto found = std::ranges::find_if(
