@@ -244,12 +244,11 @@ class Showers : public GeneratedTask {
       const double y = center(at / width % height, height) - y0, x = center(at % width, width) - x0;
       const double width_at_depth = 0.03 + 0.01 * t;  // a shower spreads as it goes in
       const double profile = std::pow(t, a) * std::exp(-b * t) * std::exp(-std::hypot(y, x) / width_at_depth);
-      const std::uint32_t n = i;
-      const double flat = noise.uniform(n) < 0.05 ? 1 : 0;  // noise hits one cell in twenty, anywhere
+      const double flat = noise.uniform(i) < 0.05 ? 1 : 0;  // noise hits one cell in twenty, anywhere
       // Fluctuations grow as the square root of the energy, so that they are relatively larger in cells of
       // low energy.
       const double mean = real ? profile : flat;
-      const double cell = std::max(0.0, mean + options_.noise * std::sqrt(mean) * noise.normal(n));
+      const double cell = std::max(0.0, mean + options_.noise * std::sqrt(mean) * noise.normal(i));
       input[i] = cell;
       sum += cell;
     }

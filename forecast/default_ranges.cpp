@@ -93,7 +93,8 @@ bool is_given(const Scenario& scenario, const std::string& key) {
          });
 }
 
-/// True if points may have other kernels: else what kinds of kernels are off by is a part of what all are.
+/// True if the points may run different kernels. If all run the same, the range of all layer times covers
+/// them.
 bool sweeps_more_than_workers(const Scenario& scenario) {
   return std::ranges::any_of(scenario.sweep_keys, [](const std::string& key) { return key != "workers"; });
 }

@@ -53,8 +53,8 @@ void partition_all(ScenarioStart& start) {
   start.takes_precision = true;
 }
 
-/// Divides layers and the tokens between them among devices of a node, as Megatron does, and sequences among
-/// more, and partitions all else.
+/// Divides layers and the tokens between them among the devices of a node, as Megatron does, sequences among
+/// several nodes if there are more ways, and partitions parameters as FSDP does.
 void divide_samples(int ways, int devices_per_node, ScenarioStart& start) {
   const int tensor = std::min(ways, devices_per_node), context = ways / tensor;
   const std::string sequences = context > 1 ? fmt::format(", context: {}", context) : "";
@@ -66,7 +66,8 @@ void divide_samples(int ways, int devices_per_node, ScenarioStart& start) {
   start.takes_precision = true;
 }
 
-/// The fewest workers, and of those the fewest devices of a sample, with which divided samples fit.
+/// Tries more and more workers, and for each number more and more devices that share a sample, until the
+/// first point fits. False: it never does.
 bool fit_divided(const std::filesystem::path& file, MayChange may_change, int devices_per_node,
                  ScenarioStart& start) {
   for (; start.least <= start.most; start.least *= 2) {

@@ -54,8 +54,7 @@ std::vector<bool> read_past_segment(const Model& model, const std::vector<int>& 
     for (const int input : model.layers[reader].inputs) {
       const int source = input < 0 ? input : owner[input];
       if (source < 0) continue;
-      const std::size_t at = source;
-      if (layers[at].segment < layers[reader].segment) crosses[at] = true;
+      if (layers[source].segment < layers[reader].segment) crosses[source] = true;
     }
   }
   return crosses;
@@ -234,10 +233,9 @@ Outputs outputs_of(const Model& model, const MemoryOptions& options) {
   outputs.forward.resize(model.layers.size(), {layers});
   outputs.backward = outputs.forward;
   for (int i = 0; i < layers; ++i) {
-    const std::size_t at = i;
-    const Layer& layer = model.layers[at];
-    const int own = outputs.owner[at];
-    if (own == i) outputs.elements[at] = elements(layer.output);
+    const Layer& layer = model.layers[i];
+    const int own = outputs.owner[i];
+    if (own == i) outputs.elements[i] = elements(layer.output);
     if (own >= 0) outputs.forward[own].add(i);
     if (own >= 0 && backward_reads_output(layer.kind)) outputs.backward[own].add(i);
     for (const int input : layer.inputs) {
@@ -270,12 +268,11 @@ WorkingSet swapped_working_set(const Model& model, const MemoryOptions& options)
   const double all_errors = freed ? 0 : kept_error_signals(model, options);
   WorkingSet worst;
   for (int i = model.layers.size() - 1; i >= 0; --i) {
-    const std::size_t at = i;
-    const double inside = internal_elements(model.layers[at]);
-    const double before = i > 0 ? internal_elements(model.layers[at - 1]) : 0;
+    const double inside = internal_elements(model.layers[i]);
+    const double before = i > 0 ? internal_elements(model.layers[i - 1]) : 0;
     const WorkingSet forward{live(outputs, outputs.forward, i, 0) + inside, all_errors};
     const WorkingSet backward{live(outputs, outputs.backward, i, 1) + inside + before,
-                              freed ? errors[at] : all_errors};
+                              freed ? errors[i] : all_errors};
     for (const WorkingSet& moment : {forward, backward}) {
       if (moment.total() > worst.total()) worst = moment;
     }
@@ -297,8 +294,7 @@ std::vector<double> copied_elements(const Model& model, const MemoryOptions& opt
     for (const int input : layer.inputs) {
       const int from = input < 0 ? input : outputs.owner[input];
       if (from < 0 || from == outputs.owner[i] || !done.insert(from).second) continue;
-      const std::size_t at = from;
-      if (outputs.backward[at].last >= 0) sum += outputs.elements[at];
+      if (outputs.backward[from].last >= 0) sum += outputs.elements[from];
     }
     copied.push_back(sum);
   }

@@ -132,8 +132,7 @@ void set_buffers(Step& step) {
       Buffer& buffer = step.buffers[from];
       buffer.last_reader = i;
       buffer.crosses |= step.segment[i] > step.segment[from];
-      const std::size_t source = input;
-      step.buffers[source].output_crosses |= step.segment[i] > step.segment[source];
+      step.buffers[input].output_crosses |= step.segment[i] > step.segment[input];
       if (step.saved[i].input) save(from, i);
     }
   }
@@ -258,16 +257,15 @@ void walk_forward(Step& step) {
     if (buffer.bytes > 0 && !kept && buffer.last_reader >= 0) read_last[buffer.last_reader].push_back(i);
   }
   for (int i = 0; i <= last; ++i) {
-    const std::size_t at = i;
-    step.outputs[at] = step.allocate(&MemorySnapshot::activations, step.buffers[at].bytes);
-    step.model_states->run_forward(at);
-    Tensor cast = cast_logits(at, step);
-    step.allocate_private(at);
-    observe(at, step);
+    step.outputs[i] = step.allocate(&MemorySnapshot::activations, step.buffers[i].bytes);
+    step.model_states->run_forward(i);
+    Tensor cast = cast_logits(i, step);
+    step.allocate_private(i);
+    observe(i, step);
     step.free(cast);
-    for (const std::size_t freed : read_last[at]) step.free(step.outputs[freed]);
-    if (i < last && step.segment[at] != step.segment[at + 1])
-      change_segment(step.segment[at], Buffers::free, step);
+    for (const std::size_t freed : read_last[i]) step.free(step.outputs[freed]);
+    if (i < last && step.segment[i] != step.segment[i + 1])
+      change_segment(step.segment[i], Buffers::free, step);
   }
 }
 
@@ -310,8 +308,7 @@ class ErrorSignals {
   }
 
   void release(int signal) {
-    const std::size_t at = signal;
-    if (--readers_[at] == 0) step_.free(signals_[at]);
+    if (--readers_[signal] == 0) step_.free(signals_[signal]);
   }
 
   Step& step_;

@@ -22,8 +22,7 @@ std::vector<bool> backward_data_needed(const Model& model) {
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (const int input : model.layers[i].inputs) {
       if (input < 0) continue;
-      const std::size_t below = input;
-      if (needed[below] || has_trainable(model.layers[below])) needed[i] = true;
+      if (needed[input] || has_trainable(model.layers[input])) needed[i] = true;
     }
   }
   return needed;

@@ -97,8 +97,8 @@ class TensorParallelDevice : public RankDevice {
   std::map<std::size_t, std::unique_ptr<GatheredMaps>> gathered_;  ///< by the first layer that reads them
   std::optional<HaloExchanges> halos_;                             ///< if ranks share the positions of maps
   std::int64_t steps_ = 0;                                         ///< steps of the optimizer
-  bool mini_batch_begun_ =
-      false;  ///< from the first exchange or forward pass to the backward pass of the first layer
+  /// From the first exchange or forward pass to the backward pass of the first layer.
+  bool mini_batch_begun_ = false;
 };
 
 }  // namespace

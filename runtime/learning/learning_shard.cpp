@@ -31,8 +31,10 @@ void collect_owned(Transport& transport, const std::vector<RankId>& replicas, Ne
     if (owner == replicas.front() || (!is_first && owner != transport.rank())) continue;
     for (const Slice& slice : owned(owner)) {
       float* const part = values.data() + slice.begin;
-      is_first ? receive(transport, owner, part, slice.size())
-               : send(transport, replicas.front(), part, slice.size());
+      if (is_first)
+        receive(transport, owner, part, slice.size());
+      else
+        send(transport, replicas.front(), part, slice.size());
     }
   }
   if (is_first) store_parameters(values.data(), network);

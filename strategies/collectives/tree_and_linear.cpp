@@ -87,10 +87,9 @@ int grow(InOrderTree& tree, int low, int high, int parent) {  // ranks low .. hi
       1;  // the root of a left-complete tree sits at a power of two, so that leaves are every other rank
   while (2 * reach <= high - low) reach *= 2;
   const int root = low + reach - 1;
-  const std::size_t r = root;
-  tree.parent[r] = parent;
+  tree.parent[root] = parent;
   for (const int child : {grow(tree, low, root, root), grow(tree, root + 1, high, root)}) {
-    if (child >= 0) tree.height[r] = std::max(tree.height[r], tree.height[child] + 1);
+    if (child >= 0) tree.height[root] = std::max(tree.height[root], tree.height[child] + 1);
   }
   return root;
 }

@@ -71,12 +71,11 @@ void refuse_compression(const YamlMap& map, const char* why) {
 }
 
 Bytes wire_bytes(const GradientCompression& compression, std::int64_t elements) {
-  const std::size_t count = elements;
   switch (compression.kind) {
     case Compression::none:
       return {4.0 * elements};
     case Compression::one_bit:
-      return one_bit_bytes(count, compression.rows);
+      return one_bit_bytes(elements, compression.rows);
     case Compression::fp16:
       return {2.0 * elements};
     case Compression::top_k:

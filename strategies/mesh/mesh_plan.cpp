@@ -19,9 +19,9 @@ std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded
   for (const int start : starts) {
     if (start == 0 || start == std::ssize(model.layers)) continue;
     for (const int source : boundary_sources(model, start)) {
-      const std::size_t i = source;
-      if (source >= 0 && sharded.part.layers[i].output != model.layers[i].output)
-        return fmt::format("a stage boundary after layer {}, whose output ranks share", model.layers[i].name);
+      if (source >= 0 && sharded.part.layers[source].output != model.layers[source].output)
+        return fmt::format("a stage boundary after layer {}, whose output ranks share",
+                           model.layers[source].name);
     }
   }
   return part_problem(model, sharded);

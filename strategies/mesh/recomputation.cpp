@@ -42,14 +42,13 @@ std::vector<double> products_of(const Model& part, std::size_t layer) {
 void keep_second_products(const Model& part, LayerRange block, std::vector<RecomputedLayer>& how) {
   int number = 0;
   for (int i = block.first; i < block.last; ++i) {
-    const std::size_t at = i;
-    const Layer& layer = part.layers[at];
-    RecomputedLayer& one = how[at];
+    const Layer& layer = part.layers[i];
+    RecomputedLayer& one = how[i];
     if (layer.kind == LayerKind::attention && layer.position_bias < 0)
       one = {.segment = one.segment, .again = 0, .kept = 1, .keeps_inside = true};
     if (layer.kind != LayerKind::dense) continue;
     double all = 0, even = 0;
-    for (const double width : products_of(part, at)) {
+    for (const double width : products_of(part, i)) {
       all += width;
       even += ++number % 2 == 0 ? width : 0;
     }

@@ -147,9 +147,8 @@ void add_token_sums(LayerRange layers, const MeshOptions& options, GroupPlan& gr
   const ShardedModel& sharded = groups.sharded;
   double elements = 0;
   for (int i = layers.first; i < layers.last; ++i) {
-    const std::size_t at = i;
-    if (sharded.divided_tokens.empty() || !sharded.divided_tokens[at]) continue;
-    for (const ParameterTensor& tensor : sharded.part.layers[at].parameters)
+    if (sharded.divided_tokens.empty() || !sharded.divided_tokens[i]) continue;
+    for (const ParameterTensor& tensor : sharded.part.layers[i].parameters)
       elements += tensor.trainable ? tensor.elements() : 0;
   }
   const CollectiveId sum = add_gradient_sum(layers, groups.group, elements * options.gradient, groups);

@@ -82,10 +82,9 @@ GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, std:
   const int workers = setting.workers();
   if (workers % devices != 0)
     where.refuse(fmt::format("{} workers cannot form groups of {}; give a divisor", workers, devices));
-  const int ways = devices;
   GroupPlan groups;
   groups.options = options;
-  groups.ways = ways;
+  groups.ways = devices;
   groups.element = options.training.element();
   groups.memory = setting.memory;
   groups.memory.bucket_copies = false;
@@ -96,8 +95,8 @@ GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, std:
   plan.endpoints = setting.devices;
   plan.workers = plan.devices = workers;
   plan.communicators = {
-      communicator(setting.platform, plan.endpoints, first_ranks(workers), ways),
-      communicator(setting.platform, plan.endpoints, by_place(workers, ways), workers / ways),
+      communicator(setting.platform, plan.endpoints, first_ranks(workers), devices),
+      communicator(setting.platform, plan.endpoints, by_place(workers, devices), workers / devices),
       communicator(setting.platform, plan.endpoints, first_ranks(workers), workers)};
   for (const CommunicatorId gradients : {groups.replicas, groups.all})
     apply(options.communication, plan.communicators[gradients.index()]);
@@ -120,9 +119,8 @@ CollectiveId add_collective(Plan& plan, Collective::Kind kind, CommunicatorId co
 
 void add_exchanges(LayerRange layers, GroupPlan& groups) {
   for (int layer = layers.first; layer < layers.last; ++layer) {
-    const std::size_t i = layer;
-    const LayerExchange& exchange = groups.sharded.exchanges[i];
-    LayerCalls& calls = groups.calls[i];
+    const LayerExchange& exchange = groups.sharded.exchanges[layer];
+    LayerCalls& calls = groups.calls[layer];
     add_calls(exchange.before_forward, layer, Array::activations, groups, calls.before_forward);
     add_calls(exchange.after_forward, layer, Array::activations, groups, calls.after_forward);
     add_calls(exchange.before_backward, layer, Array::errors, groups, calls.before_backward);

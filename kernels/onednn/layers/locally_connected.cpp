@@ -257,8 +257,8 @@ class SpatialLocallyConnected final : public LocalLayer<SpatialLayer> {
   }
 
   dnnl::memory read_;
-  MapView own_gradient_,
-      read_gradient_;  ///< of the device's rows of the input, and of all rows that it reads
+  MapView own_gradient_;   ///< of the device's rows of the input
+  MapView read_gradient_;  ///< of all rows that it reads
 };
 
 }  // namespace
