@@ -157,7 +157,7 @@ std::string filter_part_problem(const Model& model, int ways) {
   if (ways == 1) return "";
   const SharedPart part = filter_shard(model, ways, 0);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const std::string problem = filter_layer_problem(model, part, i, ways);
+    std::string problem = filter_layer_problem(model, part, i, ways);
     if (!problem.empty()) return problem;
     const bool by_loss = is_loss(model.layers[i].kind) && part.gathered[i];
     for (std::size_t reader = 0; by_loss && reader < model.layers.size(); ++reader) {

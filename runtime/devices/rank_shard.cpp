@@ -183,7 +183,7 @@ RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId
   return shard;
 }
 
-ShardDevices::ShardDevices(Backend& backend, RankId rank, CapturedShards captured)
+ShardDevices::ShardDevices(Backend& backend, RankId rank, CapturedShards&& captured)
     : backend_(backend), rank_(rank) {
   for (auto& [trace, one] : captured) {
     if (one.shard.spatial)

@@ -81,7 +81,7 @@ RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId
 class ShardDevices {
  public:
   /// @param captured  networks that go on to be used, in the same memory
-  ShardDevices(Backend& backend, RankId rank, CapturedShards captured = {});
+  ShardDevices(Backend& backend, RankId rank, CapturedShards&& captured = {});
 
   /// The device of the rank's shard; null if the rank has no spatial or tensor-parallel shard in this
   /// experiment.

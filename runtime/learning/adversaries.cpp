@@ -96,9 +96,8 @@ double mean_distance(const std::vector<float>& one, const std::vector<float>& ot
   for (std::size_t i = 0; i < one.size(); i += elements) {
     for (std::size_t j = 0; j < other.size(); j += elements) sum += distance(&one[i], &other[j], elements);
   }
-  const double pairs =
-      static_cast<double>(one.size() / elements) * static_cast<double>(other.size() / elements);
-  return sum / pairs;
+  const std::size_t pairs = (one.size() / elements) * (other.size() / elements);
+  return sum / static_cast<double>(pairs);
 }
 
 /// `mean_distance` of a set and itself. Distances are symmetric, so each pair is computed once.
@@ -108,8 +107,8 @@ double mean_distance_within(const std::vector<float>& set, std::size_t elements)
     for (std::size_t j = i + elements; j < set.size(); j += elements)
       sum += distance(&set[i], &set[j], elements);
   }
-  const auto samples = static_cast<double>(set.size() / elements);
-  return 2 * sum / (samples * samples);
+  const std::size_t samples = set.size() / elements;
+  return 2 * sum / static_cast<double>(samples * samples);
 }
 
 }  // namespace

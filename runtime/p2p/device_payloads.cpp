@@ -112,7 +112,7 @@ void DevicePayloads::post_receive(const PayloadId& payload) {
   });
 }
 
-void DevicePayloads::on_arrival(std::int64_t number, std::exception_ptr error) {
+void DevicePayloads::on_arrival(std::int64_t number, const std::exception_ptr& error) {
   const std::lock_guard lock(mutex_);
   Arrival& one = arrivals_.at(number);
   one.complete = error == nullptr;

@@ -98,7 +98,7 @@ class DevicePayloads {
   ChannelEnd& channel_end(RankId from, RankId to);
   /// Called on the thread of the channel end.
   DeviceChannel& channel_of(ChannelEnd& end, RankId from, RankId to);
-  void on_arrival(std::int64_t number, std::exception_ptr error);
+  void on_arrival(std::int64_t number, const std::exception_ptr& error);
   void add_free(PayloadBuffer buffer);
 
   DeviceMemory& memory_;

@@ -168,7 +168,7 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool any_partit
   }
   for (const Collective& one : plan.collectives) {
     if (one.buffer.codec.kind != Compression::none) {
-      const std::string why = unsupported_compressed_sum(plan, one);
+      std::string why = unsupported_compressed_sum(plan, one);
       if (!why.empty()) return why;
       continue;
     }

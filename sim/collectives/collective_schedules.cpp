@@ -137,8 +137,9 @@ CollectiveSchedules::CollectiveSchedules(const Simulation& simulation, const Top
 
 Placement CollectiveSchedules::placement(const Communicator& communicator, int first_group,
                                          int groups) const {
-  const auto first = communicator.ranks.begin() + first_group * communicator.size;
-  return placement_of(placement_, {first, first + groups * communicator.size});
+  const std::ptrdiff_t size = communicator.size;
+  const auto first = communicator.ranks.begin() + first_group * size;
+  return placement_of(placement_, {first, first + groups * size});
 }
 
 /// The schedule and the duration of a choice, with all groups active at the same time.

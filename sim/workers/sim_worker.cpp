@@ -12,8 +12,8 @@ namespace stepcast {
 namespace {
 
 const char* name_of(Work pass) {
-  constexpr std::array names{"forward", "backward", "update"};  // in the order of Work
-  return names[ordinal(pass)];
+  constexpr std::array kNames{"forward", "backward", "update"};  // in the order of Work
+  return kNames[ordinal(pass)];
 }
 
 std::shared_ptr<SimOperation> new_operation(SimOperation::Kind kind) {

@@ -57,7 +57,7 @@ std::filesystem::path find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const auto file = std::filesystem::path(folder) / name;
+    auto file = std::filesystem::path(folder) / name;
     if (access(file.c_str(), X_OK) == 0) return file;
   }
   return {};

@@ -69,7 +69,7 @@ struct Searched {
 template <class Performance, int Most, class Find>
 Searched search(Device& device, const FastestPlan& found, const Find& find) {
   if (!times_older_calls(device, found)) return {};
-  std::array<Performance, 2 * Most> results{};  // each algorithm with and without tensor cores
+  std::array<Performance, 2UL * Most> results{};  // each algorithm with and without tensor cores
   int count = 0;
   const cudnnStatus_t status = search_twice(device, results, count, find);
   if (status != CUDNN_STATUS_SUCCESS) return {{}, cudnnGetErrorString(status)};
