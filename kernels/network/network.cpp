@@ -148,8 +148,9 @@ bool Network::has(std::size_t layer, Pass pass) const {
 
 void Network::run(std::size_t layer, Pass pass) {
   if (pass == Pass::update) return update_range(ranges_.at(layer));
-  if (before_pass_ && pass != Pass::backward_weights) {
-    if (kernels_.at(layer)->has_halo(pass)) kernels_[layer]->prepare_halo(pass);
+  if (before_pass_) {
+    const bool halo = pass != Pass::backward_weights && kernels_.at(layer)->has_halo(pass);
+    if (halo) kernels_[layer]->prepare_halo(pass);
     before_pass_(*this, layer, pass);
   }
   kernels_.at(layer)->run(pass);

@@ -80,8 +80,8 @@ class Network;
 struct StepExchange {
   /// All-reduces `LayerKernel::partial_sums` within a pass; may be empty.
   std::function<void(std::span<float>)> within_pass = {};
-  /// Called before the forward and the backward-data pass of a layer of a spatial shard, to exchange what the
-  /// pass reads of other ranks; may be empty.
+  /// Called before each pass of a layer of a shard but its update, to exchange what the pass reads of other
+  /// ranks; may be empty.
   std::function<void(Network&, std::size_t layer, Pass pass)> before_pass = {};
   /// Exchanges gradients between the backward pass and the update; may be empty.
   std::function<void(Network&)> before_update = {};

@@ -18,7 +18,7 @@ class GatheredMaps {
   GatheredMaps(Network& network, const GatheredInput& input, int place, std::int64_t samples);
 
   /// The buffer of both collectives.
-  std::span<float> buffer() { return {blocks_.get(), elements_}; }
+  std::span<float> buffer() const { return {blocks_.get(), elements_}; }
   void pack_output();
   void unpack_outputs();
   void pack_errors();

@@ -13,7 +13,7 @@
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "scenarios/reader/library.hpp"
-#include "validate/capture/message_times.hpp"
+#include "validate/capture/captured_exchanges.hpp"
 
 namespace stepcast {
 
@@ -26,7 +26,7 @@ struct CaptureJob {
   RankShard shard;                                    ///< the part of the network that this rank computes
   std::unique_ptr<Capture> capture;                   ///< null: this rank only takes part in barriers
   int pairs = 1;                                      ///< pairs of steps in a turn
-  std::shared_ptr<CapturedExchanges> exchanges = {};  ///< of a spatial shard
+  std::shared_ptr<CapturedExchanges> exchanges = {};  ///< of a shard
 };
 
 /// Plans the captures for each of the forecasts, once, before the first turn: each round has a turn of every

@@ -69,52 +69,6 @@ class InStepTimes {
   ProgressThread thread_;  // declared last: it uses the other members
 };
 
-/// Makes the exchanges of a spatial shard in captured steps, as the plan of a real run does, so that the
-/// caches hold the same data: halos, and the resharding to whole samples and back.
-class CapturedExchanges {
- public:
-  /// @param model  the whole model; it outlives this object
-  CapturedExchanges(const Model& model, const ModelPartition& partition, Transport& transport,
-                    InStepTimes& times);
-
-  /// StepExchange::before_pass
-  void before_pass(Network& network, std::size_t layer, Pass pass);
-
-  /// Adds the median time of the copies of a resharding to the trace, if there was any since the last call.
-  void take_copies(Trace& trace);
-
- private:
-  /// The messages along one dimension.
-  struct DimensionExchange {
-    std::vector<HaloBox> boxes;
-    std::vector<Round> rounds;
-    std::int64_t longest = 0;  ///< elements of the longest message
-  };
-  struct Resharding {
-    SpatialToBatchResharding copies;
-    std::shared_ptr<float> memory;
-    std::vector<std::vector<Round>> phases;
-    std::int64_t longest;  ///< elements of the longest message
-  };
-
-  std::vector<DimensionExchange> exchanges_of(std::size_t layer, Pass pass);
-  void exchange_halo(Network& network, std::size_t layer, Pass pass);
-  void reshard(Network& network, bool forward);
-  std::vector<Round> rounds_of_phase(const Schedule& schedule, const Phase& phase,
-                                     std::int64_t elements) const;
-
-  const Model& model_;
-  const ModelPartition partition_;
-  int place_, first_;  ///< in the group of ranks that share samples; first rank of the group
-  InStepTimes& times_;
-  std::vector<std::vector<LayerHalo>> halos_;  ///< of each device of the group
-  std::map<std::pair<std::size_t, Pass>, std::vector<DimensionExchange>> exchanges_;
-  std::vector<float> buffer_;
-  std::unique_ptr<Resharding> resharding_;
-  bool errors_due_ = false;  ///< the samples of this step were resharded, its error signals not yet
-  std::vector<double> forward_copies_, backward_copies_;  ///< of each step [s]
-};
-
 /// CPU time that a message costs the core of the sending rank, and also the core of the receiving rank:
 /// copies between tensors and message buffers, and the thread that carries messages. Interpolated in the rows
 /// `message_host` of measured links; 0 if there are none.

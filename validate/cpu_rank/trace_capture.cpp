@@ -20,6 +20,7 @@
 #include "runtime/transport/transport.hpp"
 #include "scenarios/reader/library.hpp"
 #include "validate/capture/arithmetic_times.hpp"
+#include "validate/capture/captured_exchanges.hpp"
 #include "validate/capture/interleaved_capture.hpp"
 #include "validate/capture/message_times.hpp"
 
@@ -113,8 +114,9 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     CaptureOptions capturing = capture_options(shared, variant);
     const bool replicas = !has_parts_of_layers(partition) || partition.ways < run.cluster.ranks;
     if (!replicas) capturing.exchange = sums_within_passes(shared);  // no other rank has these parameters
-    if (partition.form == ModelPartition::Form::positions && !options.sleep) {
-      one.exchanges = std::make_shared<CapturedExchanges>(model, partition, run.transport, in_step);
+    if (!options.sleep) {
+      one.exchanges =
+          std::make_shared<CapturedExchanges>(model, partition, one.shard, run.transport, in_step);
       capturing.exchange.before_pass = [made = one.exchanges](Network& network, std::size_t layer,
                                                               Pass pass) {
         made->before_pass(network, layer, pass);

@@ -1,13 +1,16 @@
-#include "validate/capture/message_times.hpp"
+#include "validate/capture/captured_exchanges.hpp"
+
+#include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 #include <mutex>
 #include <set>
+#include <tuple>
 
 #include "../../runtime/planned_parts.hpp"
 #include "kernels/onednn/backend.hpp"
 
-namespace stepcast::message_times_test {
+namespace stepcast::captured_exchanges_test {
 namespace {
 
 constexpr int kSteps = 3;
@@ -42,6 +45,33 @@ struct ShardedNetwork {
   bool reshards;
 };
 
+// The maps are gathered before the second layer and before fc2; what fc1 reads goes back to weights alone.
+const std::string kUnits = R"(
+name: units
+source: test
+input: [12]
+layers:
+  - {name: fc1, kind: dense, units: 8}
+  - {name: fc2, kind: dense, units: 6}
+  - {name: relu, kind: relu}
+  - {name: fc3, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
+const std::string kLocal = R"(
+name: local
+source: test
+input: [3, 12, 16]
+layers:
+  - {name: local1, kind: locally_connected, filters: 4, kernel: 3}
+  - {name: relu1, kind: relu}
+  - {name: flatten, kind: reshape, shape: [560]}
+  - {name: fc1, kind: dense, units: 8}
+  - {name: relu2, kind: relu}
+  - {name: fc2, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
 /// A parameter of the first layer after some steps, the rows of measured links on rank 0, and the time that
 /// copies added to a trace.
 struct Trained {
@@ -51,31 +81,34 @@ struct Trained {
 };
 
 void train_captured(const PlannedParts& planned, const ShardedNetwork& network, std::vector<Trained>& all,
-                    Transport& transport, const SpatialNetwork& shard) {
+                    Transport& transport, Network& shard) {
   PollingPolicy polling;
   InStepTimes times(transport, polling);
-  CapturedExchanges exchanges(planned.model, planned.plan.partition, transport, times);
-  shard.network->reset();
+  const ModelPartition& partition = planned.plan.partition;
+  const RankShard described = rank_shard(planned.model, partition, transport.rank());
+  CapturedExchanges exchanges(planned.model, partition, described, transport, times);
+  shard.reset();
   std::set<std::size_t> forward, backward;
   const StepExchange exchange{.before_pass =
                                   [&](Network& part, std::size_t layer, Pass pass) {
                                     exchanges.before_pass(part, layer, pass);
-                                    if (part.kernel(layer).has_halo(pass))
+                                    if (pass != Pass::backward_weights && part.kernel(layer).has_halo(pass))
                                       (pass == Pass::forward ? forward : backward).insert(layer);
                                   },
                               .before_update =
                                   [&](Network& part) {
+                                    if (described.tensor) return;  // no other rank has these parameters
                                     const ParameterView& parameters = part.all_parameters();
                                     times.all_reduce({parameters.gradient, parameters.elements});
                                   }};
   for (int step = 0; step < kSteps; ++step) {
-    shard.network->step({}, exchange);
+    shard.step({}, exchange);
     times.accept_pending(step > 0);
   }
   CHECK(forward == network.forward_halos);
   CHECK(backward == network.backward_halos);
   Trained& own = all[transport.rank().index()];
-  own.in_captured_steps = shard.network->all_parameters().value[0];
+  own.in_captured_steps = shard.all_parameters().value[0];
   own.rows = times.take_rows();
   CHECK(times.take_rows().empty());
   Trace trace = PlannedParts::even_trace(planned.model);
@@ -113,7 +146,7 @@ TEST_CASE("captured steps of spatial shards exchange what real runs exchange", "
     all[static_cast<std::size_t>(rank)].by_device = shard.network->all_parameters().value[0];
   });
   run_ranks("memory", ranks, [&](Transport& transport) {
-    train_captured(planned, network, all, transport, shards[transport.rank().index()]);
+    train_captured(planned, network, all, transport, *shards[transport.rank().index()].network);
   });
   for (const Trained& one : all) {
     CHECK(one.in_captured_steps == Approx(one.by_device).epsilon(1e-5));
@@ -128,4 +161,40 @@ TEST_CASE("captured steps of spatial shards exchange what real runs exchange", "
   }
 }
 
-}  // namespace stepcast::message_times_test
+TEST_CASE("captured steps of ranks that divide layers gather what real runs gather", "[validate]") {
+  const auto [text, strategy, halos] = GENERATE(std::tuple(kUnits, "filter_parallel, ways: 2", false),
+                                                std::tuple(kUnits, "model_parallel, machines: 2", false),
+                                                std::tuple(kLocal, "model_parallel, machines: 2", true));
+  CAPTURE(strategy);
+  constexpr int kRanks = 2;
+  const PlannedParts planned(kRanks, text, fmt::format("{{kind: {}, halo_overlap: false}}", strategy), 4,
+                             kSteps);
+  REQUIRE(planned.plan.partition.simulated_only == "");
+  const auto backend = make_onednn_backend();
+  std::vector<TensorParallelNetwork> shards(kRanks);
+  std::vector<Trained> all(kRanks);
+  DeviceLearning learning;
+  learning.rate.base = 0.1;
+  run_parts(planned, [&](int rank, std::mutex& building, const auto& run) {
+    TensorParallelNetwork& shard = shards[static_cast<std::size_t>(rank)];
+    {
+      const std::lock_guard lock(building);
+      shard = tensor_parallel_network(*backend, planned.model, planned.plan.partition, rank,
+                                      {.optimizer = {.learning_rate = 0.1}});
+    }
+    run(*tensor_parallel_device(shard, learning));
+    all[static_cast<std::size_t>(rank)].by_device = shard.network->all_parameters().value[0];
+    shard.network->set_rate(0.1, 1);
+  });
+  const ShardedNetwork network{text, halos ? std::set<std::size_t>{0} : std::set<std::size_t>{}, {}, true};
+  run_ranks("memory", kRanks, [&](Transport& transport) {
+    train_captured(planned, network, all, transport, *shards[transport.rank().index()].network);
+  });
+  for (const Trained& one : all) {
+    CHECK(one.in_captured_steps == Approx(one.by_device).epsilon(1e-5));
+    CHECK(one.copies > 0);
+  }
+  CHECK_FALSE(all.front().rows.empty());
+}
+
+}  // namespace stepcast::captured_exchanges_test
