@@ -4,6 +4,7 @@ option(STEPCAST_PRECOMPILED_HEADERS "Precompile headers of the standard library:
 function(stepcast_options target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${STEPCAST_WERROR}>>:-Werror>
+    $<$<AND:$<COMPILE_LANG_AND_ID:CXX,Clang>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-shadow>  # a unity build sees other files' constants
     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>  # gcc and clang compute the same bits
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>  # g++ 12 warns of std::string's code (bug 105651)
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra,-Wno-restrict>

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/keys.hpp"
 #include "core/text.hpp"
-#include "scenarios/experiment/experiment.hpp"
+#include "scenarios/experiment/placement.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"

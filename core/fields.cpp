@@ -100,7 +100,7 @@ Form<double> number_below(double low, double end) {
   const std::string_view range = lasting(fmt::format("{} to below {}", bound(low), bound(end)));
   const auto read = [low, end, range](const YamlValue& value) {
     const double number = value.number(low, end);
-    if (number >= end) value.expected(fmt::format("a number {}", range));
+    if (number >= end) value.expected(fmt::format("a number from {}", range));
     return number;
   };
   return {"number", range, read, plain};

@@ -7,7 +7,7 @@ namespace stepcast::test {
 
 /// The first `count` endpoints of a platform: 0, 1, ..., count - 1.
 inline std::vector<int> first_endpoints(int count) {
-  std::vector<int> endpoints(static_cast<std::size_t>(count));
+  std::vector<int> endpoints(count);
   std::iota(endpoints.begin(), endpoints.end(), 0);
   return endpoints;
 }

@@ -143,7 +143,7 @@ void import_profile(const ImportOptions& options) {
   const std::int64_t batch = batch_of(options, all);
   const auto& operators = all.steps.front().operators;
   const LayerMatch match = match_layers(profile.file, operators, model, recorded_batch(operators));
-  Trace trace = profile_trace(profile, all, model, match, batch, ordinary_step(options, profile, all));
+  Trace trace = profile_trace(profile, all, {model, match}, batch, ordinary_step(options, profile, all));
   complete_trace(options, "--model " + model.name, trace);
   write_trace(options, profile, all, trace);
 }
@@ -184,7 +184,7 @@ void import_network_of_profile(const ImportOptions& options) {
   read_written([&] {
     if (!network.fault.empty()) throw InputError(network.fault);
   });
-  Trace trace = profile_trace(profile, all, network.model, network.match, batch, step);
+  Trace trace = profile_trace(profile, all, {network.model, network.match}, batch, step);
   complete_trace(options, "--write-model " + file.filename().string(), trace);
   add_doubts(network, operators, trace);
   fmt::print("{}: {} layers ({} of kind measured), {} parameters\nwritten: {}\n", network.model.name,

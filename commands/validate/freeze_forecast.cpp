@@ -239,8 +239,8 @@ void use_earlier(const Validation& validation, const std::filesystem::path& earl
 }
 
 RealForecast predict_real(const Validation& validation, const ValidationOptions& options,
-                          const Cluster& cluster, const std::filesystem::path& folder, int processes,
-                          const std::function<void()>& meanwhile) {
+                          const Cluster& cluster, const std::filesystem::path& folder,
+                          const ForecastProcesses& processes) {
   const Measured measured = read_measured(cluster, folder, options.sleep);
   Library library;
   const ForecastInputs inputs{validation, options, folder, measured, library};
@@ -260,7 +260,7 @@ RealForecast predict_real(const Validation& validation, const ValidationOptions&
   std::vector<Row> rows(tasks.size());
   std::vector<Results> all_reduces(validation.points.size());
   run_tasks(
-      tasks, processes,
+      tasks, processes.number,
       [&](std::size_t i, const std::string& text) {
         const std::size_t point = simulations[i].point;
         Results read = read_json_lines(text, "a simulation");
@@ -268,14 +268,15 @@ RealForecast predict_real(const Validation& validation, const ValidationOptions&
         read.rows.erase(read.rows.begin());
         all_reduces[point] = std::move(read);  // the same with all start dates
       },
-      meanwhile);
+      processes.meanwhile);
   write_all_reduces(all_reduces, validation.scenario.name, folder);
   RealForecast forecast{{validation.scenario.name, means_over_starts(simulations, rows)}, {}};
   const MeasuredExperiment experiment = [&inputs](std::size_t point, const Overrides& last) {
     return experiment_of(inputs, point, last);
   };
   if (!measured.on_gpus && !options.sleep)
-    forecast.learning = learning_forecast(validation, points, experiment, processes, meanwhile);
+    forecast.learning =
+        learning_forecast(validation, points, experiment, processes.number, processes.meanwhile);
   return forecast;
 }
 

@@ -58,15 +58,19 @@ struct RealForecast {
   LearningForecast learning;  ///< empty for ranks on GPUs and for sleeping ranks
 };
 
+/// The child processes that simulate points.
+struct ForecastProcesses {
+  int number;                       ///< at the same time
+  std::function<void()> meanwhile;  ///< called several times a second
+};
+
 /// Writes the platform from the links that the ranks measured (links.jsonl in the folder), and simulates
 /// every point on it with the traces that the ranks captured, each in a child process. Points that learn are
 /// also trained on the simulated clock. Writes the algorithms of automatic all-reduces (`all_reduce_file`),
 /// which the ranks will execute.
-/// @param processes  child processes at the same time
-/// @param meanwhile  called several times a second
 /// @throws InputError for a point that cannot be run for real
 RealForecast predict_real(const Validation& validation, const ValidationOptions& options,
-                          const Cluster& cluster, const std::filesystem::path& folder, int processes,
-                          const std::function<void()>& meanwhile);
+                          const Cluster& cluster, const std::filesystem::path& folder,
+                          const ForecastProcesses& processes);
 
 }  // namespace stepcast

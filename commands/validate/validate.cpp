@@ -213,7 +213,7 @@ Outcome measure_forecast_run(const ValidateOptions& options, const Validation& v
     (outcome.forecasts.empty() ? measuring : running) += lap(since);
     if (!options.measured_in.empty()) use_earlier(validation, options.measured_in, folder);
     outcome.forecasts.push_back(predict_real(validation, options.validation, job.cluster, folder,
-                                             options.limits.processes, meanwhile));
+                                             {options.limits.processes, meanwhile}));
     freeze(outcome.forecasts.back(), folder);
     if (options.validation.forecasts > 1)
       keep_forecast(measured_files(validation), outcome.forecasts.size(), folder);

@@ -14,32 +14,30 @@ namespace stepcast {
 namespace onednn {
 namespace {
 
-using MakeKernel = std::unique_ptr<LayerKernel> (*)(std::shared_ptr<Library>, const LayerSite&);
-
-constexpr LayerTable<MakeKernel> kMakers{.convolution = make_convolution,
-                                         .locally_connected = make_locally_connected,
-                                         .dense = make_dense,
-                                         .embedding = make_embedding,
-                                         .position_embedding = make_position_embedding,
-                                         .class_token = make_class_token,
-                                         .first_token = make_first_token,
-                                         .batch_norm = make_batch_norm,
-                                         .layer_norm = make_layer_norm,
-                                         .activation = make_activation,
-                                         .pool = make_pool,
-                                         .add = make_add,
-                                         .up_sample = make_up_sample,
-                                         .reshape = make_reshape,
-                                         .dropout = make_dropout,
-                                         .recurrent = make_recurrent,
-                                         .attention = make_attention,
-                                         .softmax_loss = make_softmax_loss,
-                                         .element_loss = make_element_loss,
-                                         .spatial_convolution = make_spatial_convolution,
-                                         .spatial_locally_connected = make_spatial_locally_connected,
-                                         .spatial_pool = make_spatial_pool,
-                                         .synchronized_batch_norm = make_synchronized_batch_norm,
-                                         .vocab_parallel_loss = make_vocab_parallel_loss};
+constexpr LayerTable<MakeKernel*> kMakers{.convolution = make_convolution,
+                                          .locally_connected = make_locally_connected,
+                                          .dense = make_dense,
+                                          .embedding = make_embedding,
+                                          .position_embedding = make_position_embedding,
+                                          .class_token = make_class_token,
+                                          .first_token = make_first_token,
+                                          .batch_norm = make_batch_norm,
+                                          .layer_norm = make_layer_norm,
+                                          .activation = make_activation,
+                                          .pool = make_pool,
+                                          .add = make_add,
+                                          .up_sample = make_up_sample,
+                                          .reshape = make_reshape,
+                                          .dropout = make_dropout,
+                                          .recurrent = make_recurrent,
+                                          .attention = make_attention,
+                                          .softmax_loss = make_softmax_loss,
+                                          .element_loss = make_element_loss,
+                                          .spatial_convolution = make_spatial_convolution,
+                                          .spatial_locally_connected = make_spatial_locally_connected,
+                                          .spatial_pool = make_spatial_pool,
+                                          .synchronized_batch_norm = make_synchronized_batch_norm,
+                                          .vocab_parallel_loss = make_vocab_parallel_loss};
 
 class OnednnBackend final : public Backend {
  public:
@@ -60,7 +58,7 @@ class OnednnBackend final : public Backend {
 
   std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) override {
     const Layer& layer = *site.layer;
-    const MakeKernel make = kMakers.of(site);
+    MakeKernel* const make = kMakers.of(site);
     if (make == nullptr) {
       throw InputError(fmt::format("layer {}: kind {}{} is not supported by the oneDNN backend", layer.name,
                                    to_string(layer.kind), lacking_form(layer)));

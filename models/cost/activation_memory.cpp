@@ -1,7 +1,6 @@
 #include "models/cost/activation_memory.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "models/cost/cost.hpp"
@@ -117,16 +116,12 @@ std::vector<double> live_error_signals(const Model& model, const MemoryOptions& 
   return sums;
 }
 
-std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomputation how) {
-  const std::size_t count = model.layers.size();
-  const std::size_t every = std::ceil(std::sqrt(count));
+std::vector<std::size_t> checkpoints(const Model& model) {
   std::vector<std::size_t> checkpoint_layers;
-  for (std::size_t i = 0; i + 1 < count; ++i) {
+  for (std::size_t i = 0; i + 1 < model.layers.size(); ++i) {
     const LayerKind kind = model.layers[i].kind;
-    const bool block =
-        kind == LayerKind::add || kind == LayerKind::max_pool || kind == LayerKind::average_pool;
-    const bool checkpoint = how == MemoryOptions::Recomputation::blocks ? block : (i + 1) % every == 0;
-    if (checkpoint) checkpoint_layers.push_back(i);
+    if (kind == LayerKind::add || kind == LayerKind::max_pool || kind == LayerKind::average_pool)
+      checkpoint_layers.push_back(i);
   }
   return checkpoint_layers;
 }
@@ -134,7 +129,7 @@ std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomput
 std::vector<RecomputedLayer> recomputed_layers(const Model& model, const MemoryOptions& options) {
   if (!options.recomputed.empty()) return options.recomputed;
   if (options.recomputation == MemoryOptions::Recomputation::none) return {};
-  const std::vector<std::size_t> ends = checkpoints(model, options.recomputation);
+  const std::vector<std::size_t> ends = checkpoints(model);
   std::vector<RecomputedLayer> layers;
   for (std::size_t i = 0, segment = 0; i < model.layers.size(); ++i) {
     layers.push_back({.segment = static_cast<int>(segment)});

@@ -56,8 +56,7 @@ struct MemoryOptions {
   };
   enum class Recomputation {
     none,
-    blocks,       ///< keep the outputs of additions and pools, recompute the rest
-    square_root,  ///< keep the output of every sqrt(layers)-th layer
+    blocks,  ///< keep the outputs of additions and pools, recompute the rest
   };
 
   /// Arrays that are partitioned among `zero_ways` data-parallel devices. Each stage includes the stages
@@ -117,7 +116,7 @@ struct MemoryOptions {
 
 /// Layers whose outputs are kept as checkpoints (gradient checkpointing): the last layer of each recomputed
 /// segment. The end of the network is not a checkpoint.
-std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomputation how);
+std::vector<std::size_t> checkpoints(const Model& model);
 
 /// How each layer is computed again; empty: none is.
 std::vector<RecomputedLayer> recomputed_layers(const Model& model, const MemoryOptions& options);

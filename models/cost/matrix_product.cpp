@@ -56,18 +56,23 @@ double tiles_of(const MatrixProduct& product, const Tile& tile) {
   return std::ceil(product.rows / tile.rows) * std::ceil(product.columns / tile.columns) * product.together;
 }
 
+struct Multiprocessors {
+  int number;
+  FlopsPerSecond rate;  ///< of one
+  Seconds fixed;        ///< for each wave of tiles
+};
+
 /// Time of the tiles on all multiprocessors if every wave were full. No number of parts makes it less.
-Seconds time_in_full_waves(const MatrixProduct& product, const Tile& tile, const Device& device,
-                           FlopsPerSecond rate) {
+Seconds time_in_full_waves(const MatrixProduct& product, const Tile& tile, const Multiprocessors& gpu) {
   const Flops work{2 * tile.rows * tile.columns * product.inner * tiles_of(product, tile)};
-  return work / (device.multiprocessors * tile_share(tile) * rate);
+  return work / (gpu.number * tile_share(tile) * gpu.rate);
 }
 
-Seconds time_in_waves(const MatrixProduct& product, const Tile& tile, double parts, const Device& device,
-                      FlopsPerSecond rate, Seconds fixed) {
-  const double waves = std::ceil(tiles_of(product, tile) * parts / device.multiprocessors);
+Seconds time_in_waves(const MatrixProduct& product, const Tile& tile, double parts,
+                      const Multiprocessors& gpu) {
+  const double waves = std::ceil(tiles_of(product, tile) * parts / gpu.number);
   const Flops work{2 * tile.rows * tile.columns * std::ceil(product.inner / parts)};
-  return waves * (work / (tile_share(tile) * rate) + fixed);
+  return waves * (work / (tile_share(tile) * gpu.rate) + gpu.fixed);
 }
 
 }  // namespace
@@ -76,14 +81,14 @@ Seconds product_time(const MatrixProduct& product, std::int64_t batch, const Dev
                      Seconds tile) {
   const MatrixProduct whole = of_batch(product, batch);
   if (device.multiprocessors == 0) return whole.flops() / (share * device.peak);
-  const FlopsPerSecond rate = share / device.multiprocessors * device.peak;  // of one multiprocessor
+  const Multiprocessors gpu{device.multiprocessors, share / device.multiprocessors * device.peak, tile};
   Seconds fastest{std::numeric_limits<double>::infinity()};
   for (const Tile& form : kTiles) {
-    const Seconds least = (1 - 1e-9) * time_in_full_waves(whole, form, device, rate);  // less the rounding
+    const Seconds least = (1 - 1e-9) * time_in_full_waves(whole, form, gpu);  // less the rounding
     for (const double parts : kParts) {
       const Seconds sum = sum_of_parts(whole, parts, device);  // grows with the parts
       if (least + sum >= fastest) break;
-      fastest = std::min(fastest, time_in_waves(whole, form, parts, device, rate, tile) + sum);
+      fastest = std::min(fastest, time_in_waves(whole, form, parts, gpu) + sum);
     }
   }
   return product.in_turn * fastest;

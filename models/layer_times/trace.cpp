@@ -125,6 +125,14 @@ std::array<const PassSamples*, 4> passes(const LayerTrace& layer) {
   return {&layer.forward, &layer.backward_data, &layer.backward_weights, &layer.update};
 }
 
+std::size_t samples_in(const Trace& trace) {
+  std::size_t count = 0;
+  for (const LayerTrace& layer : trace.layers) {
+    for (const PassSamples* pass : passes(layer)) count = std::max(count, pass->seconds.size());
+  }
+  return count;
+}
+
 Seconds median(const std::vector<double>& samples) {
   if (samples.empty()) return {0};
   std::vector<double> sorted = samples;

@@ -65,6 +65,9 @@ Trace read_trace(const YamlValue& value);
 /// The passes in the order forward, backward-data, backward-weights, update.
 std::array<const PassSamples*, 4> passes(const LayerTrace& layer);
 
+/// Number of measured steps.
+std::size_t samples_in(const Trace& trace);
+
 /// Median of the samples; 0 s if there are none.
 Seconds median(const std::vector<double>& samples);
 

@@ -188,8 +188,9 @@ SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition
   return part;
 }
 
-std::vector<Rows> halo_box(const Model& model, const SpatialPartition& partition, std::size_t layer,
-                           bool errors, int target, std::size_t dimension, bool from_before) {
+std::vector<Rows> halo_box(const Model& model, const SpatialPartition& partition,
+                           const ReceivedHalo& message) {
+  const auto& [layer, errors, target, dimension, from_before] = message;
   const LayerShardRows shard =
       shard_rows(model.layers[layer], partition, grid_place(partition.parts, target));
   std::vector<Rows> box;
@@ -223,7 +224,7 @@ bool corner_missing(const Model& model, const SpatialPartition& partition, std::
     const Halo& needed = errors ? halo.backward : halo.forward;
     for (const bool before : {true, false}) {
       if ((before ? needed.before : needed.after) == 0) continue;
-      const auto box = halo_box(model, partition, layer, errors, device, i, before);
+      const auto box = halo_box(model, partition, {layer, errors, device, i, before});
       const int source = neighbour(partition, device, i, before);
       const LayerShardRows theirs =
           shard_rows(model.layers[layer], partition, grid_place(partition.parts, source));
@@ -304,7 +305,7 @@ std::string redistribution_problem(const Model& model, const SpatialPartition& p
 std::string layer_kernel_problem(const Model& model, const SpatialPartition& partition, LocalFilters held) {
   for (std::size_t i = 0; i < model.layers.size() && partition.splits(i); ++i) {
     for (int device = 0; device < device_count(partition.parts); ++device) {
-      const std::string problem = layer_problem(model, partition, i, device, held);
+      std::string problem = layer_problem(model, partition, i, device, held);
       if (!problem.empty()) return problem;
     }
   }

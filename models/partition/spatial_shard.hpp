@@ -76,11 +76,18 @@ struct SpatialShard {
 /// The part of device `device`.
 SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition, int device);
 
-/// The box of the map that device `target` receives along a dimension, with the halos of the dimensions that
-/// were exchanged before. @param errors  true: the box belongs to the error signal of the layer's output;
-/// false: to its input
-std::vector<Rows> halo_box(const Model& model, const SpatialPartition& partition, std::size_t layer,
-                           bool errors, int target, std::size_t dimension, bool from_before);
+/// What a device receives from one neighbour.
+struct ReceivedHalo {
+  std::size_t layer;
+  bool errors;  ///< true: rows of the error signal of the layer's output; false: of its input
+  int target;   ///< the device that receives
+  std::size_t dimension;
+  bool from_before;  ///< true: from the neighbour before in this dimension; false: from the one after
+};
+
+/// The box of the map that a message holds, with the halos of the dimensions that were exchanged before.
+std::vector<Rows> halo_box(const Model& model, const SpatialPartition& partition,
+                           const ReceivedHalo& message);
 
 /// What a device has of filters that every position has of its own.
 enum class LocalFilters { all, own_positions };

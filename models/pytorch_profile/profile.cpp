@@ -289,8 +289,9 @@ ProfiledHost profiled_host(const Attribution& attribution) {
   return {host.wall / steps, host.issuing / steps};
 }
 
-Trace profile_trace(const Profile& profile, const Attribution& attribution, const Model& model,
-                    const LayerMatch& match, std::int64_t batch, double ordinary_step) {
+Trace profile_trace(const Profile& profile, const Attribution& attribution, const MatchedModel& network,
+                    std::int64_t batch, double ordinary_step) {
+  const auto& [model, match] = network;
   Trace trace;
   trace.kind = Trace::Kind::captured;
   trace.model = model.name;

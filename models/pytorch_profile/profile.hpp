@@ -148,6 +148,11 @@ Attribution attribute(const Profile& profile);
 /// For each layer of a model, the indices of its operators. Layers that do no work have none.
 using LayerMatch = std::vector<std::vector<int>>;
 
+struct MatchedModel {
+  const Model& model;
+  const LayerMatch& match;
+};
+
 /// Finds an order of the model's layers, each after its inputs, whose kinds and (where recorded) shapes are
 /// those of the operators. A program may run branches in another order than the model's file lists them.
 /// Where several orders fit, one that goes on along a branch is preferred to one that jumps.
@@ -165,8 +170,8 @@ std::int64_t recorded_batch(const std::vector<NetworkOperator>& operators);
 /// @param ordinary_step  [s] of a step without the profiler, which slows the host: the host's times are
 /// scaled
 ///                       by it / the profiled step's; 0: not known, and the trace has no host's times
-Trace profile_trace(const Profile& profile, const Attribution& attribution, const Model& model,
-                    const LayerMatch& match, std::int64_t batch, double ordinary_step = 0);
+Trace profile_trace(const Profile& profile, const Attribution& attribution, const MatchedModel& network,
+                    std::int64_t batch, double ordinary_step = 0);
 
 /// Seconds of a step of the profile on the host, and those in which the host issued layers and the update.
 struct ProfiledHost {

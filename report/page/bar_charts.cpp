@@ -39,11 +39,17 @@ std::vector<std::string> short_labels(const Bars& bars, std::size_t shown) {
   return labels;
 }
 
+struct Bar {
+  std::string label;
+  std::vector<double> parts;
+  std::vector<std::string> names;  ///< of the parts, shown where the pointer is
+  std::vector<const char*> colours;
+  std::string sum;
+};
+
 /// One horizontal bar with its label to the left and its sum to the right.
-/// @param names  of the parts, shown where the pointer is
-std::string bar_svg(const std::string& label, const std::vector<double>& parts,
-                    const std::vector<std::string>& names, const std::vector<const char*>& colours,
-                    const BarPlace& place, const std::string& sum) {
+std::string bar_svg(const Bar& bar, const BarPlace& place) {
+  const auto& [label, parts, names, colours, sum] = bar;
   const auto [scale, y] = place;
   std::string svg = fmt::format("<text x=\"230\" y=\"{}\" text-anchor=\"end\">{}<title>{}</title></text>",
                                 px(y + 14), escaped(label), escaped(label));
@@ -93,8 +99,8 @@ std::string breakdown_chart(const BreakdownPlot& plot) {
     for (std::size_t part = 0; part < bar.seconds.size(); ++part)
       names.push_back(
           fmt::format("{}: {}: {}", bar.label, plot.parts[part], human(Seconds{bar.seconds[part]})));
-    bars += bar_svg(labels[i], bar.seconds, names, colours_of(plot.parts),
-                    bar_place(i, longest > 0 ? 310 / longest : 0), human(Seconds{sum(bar)}));
+    bars += bar_svg({labels[i], bar.seconds, names, colours_of(plot.parts), human(Seconds{sum(bar)})},
+                    bar_place(i, longest > 0 ? 310 / longest : 0));
   }
   std::string html =
       bar_chart("Parts of a step, by " + plot.label_name, bars, shown) + part_legend(plot.parts);
@@ -114,8 +120,9 @@ std::string campaign_chart(const CampaignPlot& plot) {
     for (std::size_t part = 0; part < bar.shares.size(); ++part)
       names.push_back(
           fmt::format("{}: {}: {} %", bar.label, plot.parts[part], fixed(100 * bar.shares[part], 1)));
-    bars += bar_svg(labels[i], bar.shares, names, colours_of(plot.parts), bar_place(i, 300),
-                    human(Seconds{3600 * bar.hours.value}));
+    bars += bar_svg(
+        {labels[i], bar.shares, names, colours_of(plot.parts), human(Seconds{3600 * bar.hours.value})},
+        bar_place(i, 300));
   }
   std::string html = bar_chart("Makespan of the campaign, and what its devices do meanwhile", bars, shown) +
                      part_legend(plot.parts);
@@ -131,8 +138,12 @@ std::string sensitivity_chart(const SensitivityPlot& plot) {
   for (std::size_t i = 0; i < shown; ++i) {
     const auto& [name, share] = plot.shares[i];
     const std::string text = fixed(100 * share, 1) + " %";
-    bars += bar_svg(shortened_middle(name, 24), {std::max(share, 0.0)}, {name + ": " + text},
-                    {series_colour(0)}, bar_place(i, 310), text);
+    bars += bar_svg({shortened_middle(name, 24),
+                     {std::max(share, 0.0)},
+                     {fmt::format("{}: {}", name, text)},
+                     {series_colour(0)},
+                     text},
+                    bar_place(i, 310));
   }
   return bar_chart("Share of the variance of " + plot.result + " at " + plot.title +
                        " that each assumption explains",

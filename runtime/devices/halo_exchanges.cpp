@@ -34,8 +34,9 @@ std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const Spatia
       const bool back = rows == HaloRows::returned;
       const int reader = back ? edge.source : edge.target, held_by = back ? edge.target : edge.source;
       phases.back().push_back({edge.source == place,
-                               halo_box(model, partition, static_cast<std::size_t>(exchange.layer),
-                                        rows == HaloRows::errors, reader, dimension, held_by < reader),
+                               halo_box(model, partition,
+                                        {static_cast<std::size_t>(exchange.layer), rows == HaloRows::errors,
+                                         reader, dimension, held_by < reader}),
                                slice_of(*exchange.schedule, phase, edge, 0, elements).begin});
     }
   }

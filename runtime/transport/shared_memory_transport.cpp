@@ -12,6 +12,12 @@
 
 namespace stepcast {
 
+double seconds_now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
+}
+
 struct alignas(64) WakeFlags::Flag {
   std::atomic<std::uint32_t> signals;
   std::atomic<std::uint32_t> sleeping;
@@ -72,12 +78,6 @@ struct alignas(64) Ring {
 
 void add(float* __restrict target, const float* __restrict source, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) target[i] += source[i];
-}
-
-double seconds_now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
 class SharedMemory : public Transport {

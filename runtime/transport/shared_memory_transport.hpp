@@ -11,6 +11,8 @@
 
 namespace stepcast {
 
+double seconds_now();  ///< on CLOCK_MONOTONIC
+
 /// Lets threads of different processes of a machine sleep until another one has something for them: one flag
 /// (futex) a rank, in memory that all ranks share. One thread of each rank sleeps; any thread may wake.
 ///

@@ -133,14 +133,6 @@ int read_workers(const YamlMap& map, const Platform& platform, const Overrides& 
   return workers;
 }
 
-std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment,
-                                const Overrides& overrides) {
-  PlacementRule rule = PlacementRule::packed;
-  if (const auto named = map.maybe("placement")) rule = placement_words().read(*named);
-  return place_workers(experiment.platform, read_workers(map, experiment.platform, overrides), rule,
-                       experiment.seed);
-}
-
 /// Messages that choose their routes are simulated one by one, by the solver that knows the load of the
 /// links.
 void apply_adaptive_routes(const YamlNode& document, Experiment& experiment) {
@@ -169,13 +161,15 @@ bool has_own_samples(const Plan& plan) {
   return plan.samples_a_step == static_cast<double>(ranks) * static_cast<double>(plan.batch_per_worker);
 }
 
-Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library, const Overrides& overrides) {
+Plan read_plan(const YamlMap& map, PlacementRule placement, Experiment& experiment, Library& library,
+               const Overrides& overrides) {
   const YamlValue trace = map.at("trace", "names in models/traces/, or derived");
   const YamlValue options = map.at("strategy", "a mapping with kind");
   const std::size_t kind =
       map_with_kind(options, strategy_names()).at("kind", "a strategy").one_of(strategy_names());
   Setting setting{experiment.model, experiment.device, experiment.platform,
-                  read_placement(map, experiment, overrides)};
+                  place_workers(experiment.platform, read_workers(map, experiment.platform, overrides),
+                                placement, experiment.seed)};
   setting.measured = overrides.measured;
   setting.steps = experiment.steps;
   setting.epoch_samples = experiment.epoch_samples;
@@ -265,11 +259,11 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
     experiment.device.host_operation = YamlValue(*time, "strategy.host_operation").seconds();
   apply(factors, experiment);
   limit_network(document, "strategy.network_rate", 1, experiment.platform);
-  const auto noise = map.maybe("noise");
-  if (noise) experiment.noise = read_noise(*noise);
-  if (!noise && !experiment.device.is_processor()) experiment.noise.device_spread = kUsualDeviceSpread;
+  const RunKeys keys = read_run_keys(map);
+  if (keys.noise) experiment.noise = *keys.noise;
+  if (!keys.noise && !experiment.device.is_processor()) experiment.noise.device_spread = kUsualDeviceSpread;
   experiment.noise.jitter = overrides.jitter.value_or(experiment.noise.jitter);
-  if (const auto simulation = map.maybe("simulation")) apply(read_simulation(*simulation), experiment);
+  apply(keys.simulation, experiment);
   experiment.seed += overrides.more_seed;
   experiment.steps = overrides.steps.value_or(experiment.steps);
   if (const auto epoch = map.maybe("epoch")) {
@@ -277,10 +271,10 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
     experiment.epoch_samples = size.samples;
     experiment.epochs = size.epochs;
   }
-  experiment.plan = read_plan(map, experiment, library, overrides);
+  experiment.plan = read_plan(map, keys.placement, experiment, library, overrides);
   limit_network(document, "strategy.connection_rate", nodes_in_use(experiment) - 1, experiment.platform);
   experiment.plan.compute_slowdown *= factors.compute_slowdown;
-  if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
+  experiment.learning = keys.learning;
   if (experiment.learning) apply_training(overrides, *experiment.learning);
   note_ineffective_options(map, experiment);
   std::erase_if(experiment.plan.ineffective_keys, [&](const IneffectiveKey& one) {

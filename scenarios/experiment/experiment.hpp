@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/words.hpp"
 #include "core/yaml.hpp"
 #include "platforms/platform.hpp"
 #include "platforms/topology.hpp"
@@ -18,14 +17,6 @@
 #include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {
-
-/// The rule that assigns workers to devices. packed: node after node; spread: one worker per node in turn;
-/// random: random devices.
-enum class PlacementRule { packed, spread, random };
-const Words<PlacementRule>& placement_words();
-
-/// The device of each worker. The workers of a node have consecutive ranks.
-std::vector<int> place_workers(const Platform& platform, int workers, PlacementRule rule, std::uint64_t seed);
 
 /// One run, ready to be simulated: a point of a scenario with all its files read. Plain data.
 struct Experiment {

@@ -1,9 +1,10 @@
+#include "scenarios/experiment/placement.hpp"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "core/random.hpp"
-#include "scenarios/experiment/experiment.hpp"
 
 namespace stepcast {
 

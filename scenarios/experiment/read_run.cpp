@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include "core/fields.hpp"
+#include "models/cost/kernel_choice.hpp"
+#include "models/network/layer.hpp"
 #include "models/work/model_flops.hpp"
+#include "platforms/platform_keys.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
@@ -83,20 +87,6 @@ const Fields<Noise>& noise_fields() {
   return fields;
 }
 
-}  // namespace
-
-const Keys& noise_keys() {
-  return noise_fields().keys();
-}
-
-Noise read_noise(const YamlValue& value) {
-  Noise noise;
-  read_mapping(value, noise_fields(), noise);
-  return noise;
-}
-
-namespace {
-
 struct DataLoading {
   std::optional<Bytes> sample_size;
   int prefetch = 1;
@@ -118,10 +108,6 @@ const Fields<DataLoading>& data_fields() {
 }
 
 }  // namespace
-
-const Keys& data_keys() {
-  return data_fields().keys();
-}
 
 void read_data(const YamlValue& value, const Platform& platform, Setting& setting, Noise& noise) {
   DataLoading data;
@@ -173,20 +159,6 @@ const Fields<SimulationOptions>& simulation_fields() {
   return fields;
 }
 
-}  // namespace
-
-const Keys& simulation_keys() {
-  return simulation_fields().keys();
-}
-
-SimulationOptions read_simulation(const YamlValue& value) {
-  SimulationOptions simulation;
-  read_mapping(value, simulation_fields(), simulation);
-  return simulation;
-}
-
-namespace {
-
 struct Epoch {
   std::optional<std::int64_t> samples;
   std::optional<double> tokens, epochs;
@@ -205,10 +177,6 @@ const Fields<Epoch>& epoch_fields() {
 }
 
 }  // namespace
-
-const Keys& epoch_keys() {
-  return epoch_fields().keys();
-}
 
 DataSetSize read_epoch(const YamlValue& value, const Model& model) {
   Epoch epoch;
@@ -253,14 +221,88 @@ const Fields<Factors>& factor_fields() {
 
 }  // namespace
 
-const Keys& factors_keys() {
-  return factor_fields().keys();
-}
-
 Factors read_factors(const YamlValue& value) {
   Factors factors;
   read_mapping(value, factor_fields(), factors);
   return factors;
+}
+
+namespace {
+
+const std::vector<KindKeys>& keys_by_strategy() {
+  static const std::vector<KindKeys> all = [] {
+    std::vector<KindKeys> kinds;
+    for (const Strategy& strategy : strategies()) kinds.push_back({strategy.kind, strategy.keys});
+    return kinds;
+  }();
+  return all;
+}
+
+/// A key that is read by hand, because it needs what other keys say: a device, the platform, the plan or, as
+/// the strategy, all of them. `factors` is read first, because it changes the document.
+Field<RunKeys> by_hand(Key key) {
+  return {std::move(key)};
+}
+
+const Fields<RunKeys>& run_fields() {
+  static const Fields<RunKeys> fields{
+      by_hand({"model", "name, path or mapping", "", "required",
+               "network: a name in `models/`, a path that ends in `.yaml`, or a network written in place",
+               model_keys}),
+      by_hand({"trace", "name, path or list of texts", "", "required",
+               "layer times: names in `models/traces/`, paths that end in `.yaml`, or `derived`"}),
+      by_hand({"kernels", "mapping", "", "see its keys",
+               "kernels of `trace: derived`; a transformer on tensor cores has bf16 (or else f16), flash "
+               "attention, "
+               "AdamW and `strategy.precision: mixed` unless one of `kernels`, `strategy.precision`, "
+               "`strategy.like` "
+               "and `strategy.compression` is given",
+               kernel_choice_keys}),
+      by_hand({"passes", "list of mappings", "", "each pass once", "how often a step runs each pass",
+               passes_keys}),
+      by_hand({"platform", "name, path or mapping", "", "required",
+               "cluster: a name in `platforms/`, a path, or a platform written in place", platform_keys}),
+      by_hand({"workers", "integer", "1 to 1e7", "required",
+               "devices that train, at most `nodes` x devices per node; usually given by the sweep"}),
+      by_hand({"batch_per_worker", "integer", "1 to 1e9", "the trace's batch",
+               "samples of one worker (or replica) in a step"}),
+      by_hand({"global_batch", "integer", "1 to 1e9", "none",
+               "samples of all workers in a step, in place of `batch_per_worker`"}),
+      by_hand({"strategy", "mapping", "", "required", "training strategy", nullptr, keys_by_strategy}),
+      field("noise", &RunKeys::noise, mapping<noise_fields>(), otherwise("no noise"),
+            "jitter and stragglers"),
+      field("placement", &RunKeys::placement, choice(placement_words()), "devices that the workers get"),
+      by_hand(
+          {"background", "list of mappings", "", "none", "bandwidth that other jobs use", background_keys}),
+      by_hand({"data", "mapping", "", "input costs nothing", "data loading", keys_inside<data_fields>}),
+      by_hand({"memory", "mapping", "", "see its keys", "rules for counting memory", memory_keys}),
+      field("simulation", &RunKeys::simulation, mapping<simulation_fields>(),
+            "steps, seed, fidelity of collectives"),
+      by_hand({"epoch", "mapping", "", "none", "size of the data set", keys_inside<epoch_fields>}),
+      by_hand({"faults", "mapping", "", "none",
+               "failures, checkpoints and slow workers over a whole training", faults_keys}),
+      by_hand(
+          {"campaign", "mapping", "", "none", "a hyper-parameter search on a whole cluster", campaign_keys}),
+      field<RunKeys>({"learning", "mapping", "", "none", "what `learn` and `validate` train", learning_keys},
+                     [](const YamlValue& value, RunKeys& keys) { keys.learning = read_learning(value); }),
+      by_hand({"compression_times", "name or path", "", "cpu",
+               "times of the compression kernels: a name in `models/compression/` or a path"}),
+      by_hand({"factors", "mapping", "", "all 1",
+               "factors on the platform and on host work, whose values the default ranges draw",
+               keys_inside<factor_fields>})};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& run_keys() {
+  return run_fields().keys();
+}
+
+RunKeys read_run_keys(const YamlMap& map) {
+  RunKeys keys;
+  read_fields(map, run_fields(), keys);
+  return keys;
 }
 
 }  // namespace stepcast

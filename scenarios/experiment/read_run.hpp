@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/yaml.hpp"
 #include "models/network/model.hpp"
 #include "platforms/platform.hpp"
+#include "scenarios/experiment/placement.hpp"
+#include "scenarios/reader/read_learning.hpp"
 #include "strategies/plan/run_conditions.hpp"
 #include "strategies/plan/setting.hpp"
 
@@ -13,7 +16,6 @@ namespace stepcast {
 // Readers of the mappings of one run. Their keys are fields in the .cpp, from which the tables of
 // scenarios/keys/scenario_keys.hpp come. All throw InputError.
 
-Noise read_noise(const YamlValue& value);
 /// Reads `data:`. @throws InputError
 void read_data(const YamlValue& value, const Platform& platform, Setting& setting, Noise& noise);
 
@@ -25,7 +27,15 @@ struct SimulationOptions {
   Folding fold = Folding::automatic;
   LinkSharing sharing = LinkSharing::automatic;
 };
-SimulationOptions read_simulation(const YamlValue& value);
+
+/// The keys of a run that need no other key to be read.
+struct RunKeys {
+  std::optional<Noise> noise;
+  PlacementRule placement = PlacementRule::packed;
+  SimulationOptions simulation;
+  std::optional<LearningOptions> learning;
+};
+RunKeys read_run_keys(const YamlMap& map);
 
 /// `epoch:` of a run. 0: not given.
 struct DataSetSize {

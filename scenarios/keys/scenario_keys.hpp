@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "core/keys.hpp"
 
 namespace stepcast {
@@ -16,13 +13,8 @@ const Keys& whole_scenario_keys();
 // Keys of one run (docs/reference/scenarios.md).
 const Keys& run_keys();
 const Keys& passes_keys();
-const Keys& noise_keys();
 const Keys& background_keys();
-const Keys& data_keys();
 const Keys& memory_keys();
-const Keys& simulation_keys();
-const Keys& epoch_keys();
-const Keys& factors_keys();
 
 // Entries of the lists of a scenario.
 const Keys& assumed_keys();
@@ -39,8 +31,5 @@ const Keys& learning_keys();
 
 // Keys of a software stack, a file of strategies/stacks/ (docs/reference/software-stacks.md).
 const Keys& stack_keys();
-
-/// Keys of `strategy`, by its kind.
-const std::vector<KindKeys>& keys_by_strategy();
 
 }  // namespace stepcast

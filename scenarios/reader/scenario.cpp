@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/fields.hpp"
 #include "core/text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/library.hpp"
@@ -75,26 +76,101 @@ InheritedScenario read_with_defaults(const std::filesystem::path& file) {
 
 namespace {
 
+/// A list, each of whose entries `read` reads.
 template <class One>
-std::vector<One> read_list(const YamlMap& map, const char* key, One (*read)(const YamlValue&)) {
-  std::vector<One> all;
-  if (const auto list = map.maybe(key)) {
-    const auto values = list->list();
-    if (values.size() > kMostEntries) list->refuse(fmt::format("more than {} entries", kMostEntries));
-    for (const YamlValue& value : values) all.push_back(read(value));
-  }
-  return all;
+Field<Scenario> list_field(const Key& key, std::vector<One> Scenario::*all, One (*read)(const YamlValue&)) {
+  return field<Scenario>(key, [all, read](const YamlValue& list, Scenario& scenario) {
+    const auto values = list.list();
+    if (values.size() > kMostEntries) list.refuse(fmt::format("more than {} entries", kMostEntries));
+    for (const YamlValue& value : values) (scenario.*all).push_back(read(value));
+  });
 }
 
 /// Refuses the kind `fitted` in a scenario without calibration: fitted figures are excluded from the
 /// statistics, so the scenario must say what they were fitted to.
-void check_none_is_fitted(const YamlValue& published) {
-  for (const YamlValue& figure : published.list()) {
+void check_none_is_fitted(const YamlMap& map, Scenario& scenario) {
+  if (!scenario.calibrations.empty() || !map.has("published")) return;
+  for (const YamlValue& figure : map.at("published").list()) {
     const YamlValue kind = figure.any_map().at("kind");
     if (kind.text() == "fitted")
       kind.refuse("fitted needs a calibrate entry in this scenario; add one or use predicted");
   }
 }
+
+/// Reads `name:`.
+void read_name(const YamlValue& value, Scenario& scenario) {
+  scenario.name = value.text();
+  const bool plain = std::all_of(scenario.name.begin(), scenario.name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  });
+  if (!plain) value.expected("small letters, digits, - and _ (it names the results folder)");
+}
+
+/// Reads `uncertainty:`. `off` is the same as `none`; programs that write YAML turn it into `false`. Kinds
+/// and classes of inputs are checked where the ranges are read.
+void read_uncertainty(const YamlValue& value, Scenario& scenario) {
+  const std::vector<std::string> words{"default", "none", "off", "false"};
+  Uncertainty& uncertainty = scenario.uncertainty;
+  if (!value.is(YamlNode::Kind::mapping)) {
+    uncertainty.on = uncertainty.discrepancy = value.one_of(words) == 0;
+    return;
+  }
+  for (const auto& [kind, entry] : value.any_map().entries()) {
+    uncertainty.classes[kind] = entry.node();
+    if (kind == "discrepancy") uncertainty.discrepancy = entry.one_of(words) == 0;
+  }
+}
+
+const Fields<Scenario>& scenario_fields() {
+  constexpr auto kPoint = "mapping of values";
+  static const Fields<Scenario> fields{
+      {field<Scenario>({"name", "text", "", "required",
+                        "name of the scenario and of its results folder: small letters, digits, `-`, `_`"},
+                       read_name, "a name for the results"),
+       field("description", &Scenario::description, text(), otherwise("empty"), "printed by `show scenario`"),
+       field<Scenario>({"defaults", "path", "", "none",
+                        "another scenario, whose keys hold if this file does not give them"}),
+       field<Scenario>({"sweep", "sweep", "", "none", "values that vary from point to point"},
+                       [](const YamlValue& value, Scenario& scenario) {
+                         read_sweep(value, scenario.points, scenario.sweep_keys);
+                       }),
+       field<Scenario>({"set", kPoint, "", "none", "values that hold for every point"},
+                       [](const YamlValue& value, Scenario& scenario) {
+                         scenario.settings = read_point(value, Null::removes_key);
+                       }),
+       list_field(
+           {"assumed", "list of mappings", "", "none", "ranges of inputs that are not known", assumed_keys},
+           &Scenario::assumptions, read_assumption),
+       list_field({"calibrate", "list of mappings", "", "none",
+                   "inputs that are fitted to a published figure", calibrate_keys},
+                  &Scenario::calibrations, read_calibration_target),
+       list_field({"measured", "list of mappings", "", "none", "measurements from which forecasts learn",
+                   measured_keys},
+                  &Scenario::measurements, read_measurement),
+       list_field(
+           {"published", "list of mappings", "", "none", "published figures to compare with", published_keys},
+           &Scenario::published, read_published),
+       field<Scenario>(
+           {"uncertainty", "name, boolean or mapping of values", "default, none, off", "default",
+            "what intervals cover in addition to `assumed`: everything, nothing, or a class for each kind of "
+            "input"},
+           read_uncertainty)},
+      check_none_is_fitted};
+  return fields;
+}
+
+}  // namespace
+
+const Keys& whole_scenario_keys() {
+  return scenario_fields().keys();
+}
+
+const Keys& scenario_keys() {
+  static const Keys keys = joined_keys({whole_scenario_keys(), run_keys()});
+  return keys;
+}
+
+namespace {
 
 /// True if a path belongs to the scenario as a whole, not to the document of one run.
 bool is_scenario_key(const std::string& path) {
@@ -141,22 +217,6 @@ void assign_scenario_key(YamlNode& root, const Assignment& one) {
   key.text = swept;
   key.place = one.value.place;
   map->entries.emplace_back(std::move(key), one.value);
-}
-
-/// Reads `uncertainty:`. `off` is the same as `none`; programs that write YAML turn it into `false`. Kinds
-/// and classes of inputs are checked where the ranges are read.
-Uncertainty read_uncertainty(const YamlValue& value) {
-  const std::vector<std::string> words{"default", "none", "off", "false"};
-  Uncertainty uncertainty;
-  if (!value.is(YamlNode::Kind::mapping)) {
-    uncertainty.on = uncertainty.discrepancy = value.one_of(words) == 0;
-    return uncertainty;
-  }
-  for (const auto& [kind, entry] : value.any_map().entries()) {
-    uncertainty.classes[kind] = entry.node();
-    if (kind == "discrepancy") uncertainty.discrepancy = entry.one_of(words) == 0;
-  }
-  return uncertainty;
 }
 
 /// The document of one run: the tree without the keys of the scenario as a whole.
@@ -248,23 +308,8 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assi
   scenario.sweep_replaced = std::ranges::any_of(settings, [](const Assignment& one) {
     return one.path.substr(0, one.path.find_first_of(".[")) == "sweep";
   });
-  const YamlMap map = YamlValue(root, "").any_map();
-  scenario.name = map.at("name", "a name for the results").text();
-  const bool plain = std::all_of(scenario.name.begin(), scenario.name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-  });
-  if (!plain) map.at("name").expected("small letters, digits, - and _ (it names the results folder)");
-  if (const auto text = map.maybe("description")) scenario.description = text->text();
-  if (const auto sweep = map.maybe("sweep")) read_sweep(*sweep, scenario.points, scenario.sweep_keys);
+  read_fields(YamlValue(root, "").any_map(), scenario_fields(), scenario);
   if (scenario.points.empty()) scenario.points.push_back({scenario.name, {}});
-  scenario.assumptions = read_list(map, "assumed", read_assumption);
-  scenario.calibrations = read_list(map, "calibrate", read_calibration_target);
-  scenario.measurements = read_list(map, "measured", read_measurement);
-  scenario.published = read_list(map, "published", read_published);
-  if (const auto published = map.maybe("published"); published && scenario.calibrations.empty())
-    check_none_is_fitted(*published);
-  if (const auto given = map.maybe("uncertainty")) scenario.uncertainty = read_uncertainty(*given);
-  if (const auto given = map.maybe("set")) scenario.settings = read_point(*given, Null::removes_key);
   scenario.settings.insert(scenario.settings.end(), run_settings.begin(), run_settings.end());
   scenario.document = run_document(root);
   check_not_swept(scenario);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
-#include <utility>
 
 namespace stepcast {
 
@@ -64,58 +63,6 @@ void match_energy(const EnergyMatching& options, std::span<const float> gradient
     state.proxy[i] = proxy;
     state.center[i] = center[i];
   }
-}
-
-namespace {
-
-double dot(std::span<const float> a, std::span<const float> b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
-}
-
-/// a += factor b
-void add(double factor, std::span<const float> b, std::span<float> a) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = a[i] + factor * b[i];
-}
-
-}  // namespace
-
-void remember(LbfgsHistory& history, std::size_t most, LbfgsPair newest) {
-  if (most == 0) throw std::invalid_argument("remember: no room for any pair");
-  if (newest.step.size() != newest.change.size()) throw std::invalid_argument("remember: lengths differ");
-  if (!(dot(newest.step, newest.change) > 0)) return;
-  history.push_back(std::move(newest));
-  if (history.size() > most) history.pop_front();
-}
-
-std::vector<float> lbfgs_direction(const LbfgsHistory& history, std::span<const float> gradient,
-                                   int* operations) {
-  int done = 0;
-  std::vector<float> q(gradient.begin(), gradient.end());
-  std::vector<double> alpha(history.size()), rho(history.size());
-  for (std::size_t i = history.size(); i-- > 0;) {
-    const auto& [step, change] = history[i];
-    if (step.size() != q.size()) throw std::invalid_argument("lbfgs_direction: lengths differ");
-    rho[i] = 1 / dot(change, step);  // known since the pair was new: counted there
-    alpha[i] = rho[i] * dot(step, q);
-    add(-alpha[i], change, q);
-    done += 2;
-  }
-  double scale = -1;
-  if (!history.empty()) {
-    const auto& [step, change] = history.back();
-    scale = -dot(step, change) / dot(change, change);
-    done += 2;
-  }
-  for (float& value : q) value = scale * value;
-  ++done;
-  for (std::size_t i = 0; i < history.size(); ++i) {
-    const auto& [step, change] = history[i];
-    const double beta = -rho[i] * dot(change, q);  // q holds the direction, -r
-    add(-(alpha[i] - beta), step, q);
-    done += 2;
-  }
-  if (operations != nullptr) *operations += done;
-  return q;
 }
 
 int lbfgs_operations(int history) {

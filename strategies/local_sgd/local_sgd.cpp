@@ -79,13 +79,6 @@ const Keys& model_averaging_keys() {
   return keys;
 }
 
-/// A momentum in [0, 1).
-Form<double> momentum() {
-  Form<double> form = number(0, 0.999999);
-  form.range = "0 to below 1";
-  return form;
-}
-
 /// The filter of `bmuf` as written.
 struct MomentumFilterKeys {
   std::optional<double> momentum;  ///< empty: `by_workers`
@@ -96,7 +89,7 @@ struct MomentumFilterKeys {
 
 const Fields<MomentumFilterKeys>& bmuf_fields() {
   static const Fields<MomentumFilterKeys> fields{
-      field("block_momentum", &MomentumFilterKeys::momentum, or_word(momentum(), "by_workers"),
+      field("block_momentum", &MomentumFilterKeys::momentum, or_word(number_below(0, 1), "by_workers"),
             required("a number from 0 to below 1, or by_workers"),
             "h of the filter; by_workers: 1 - block_learning_rate / (1.1 x number of replicas)"),
       field("block_momentum_after", &MomentumFilterKeys::blocks_without_momentum, integer(0, 10'000'000),
@@ -113,8 +106,8 @@ const Keys& bmuf_keys() {
 
 const Fields<BlockFilter>& diloco_fields() {
   static const Fields<BlockFilter> fields{
-      field("outer_momentum", &BlockFilter::momentum, momentum(), required("a number from 0 to below 1"),
-            "momentum of the outer optimizer"),
+      field("outer_momentum", &BlockFilter::momentum, number_below(0, 1),
+            required("a number from 0 to below 1"), "momentum of the outer optimizer"),
       field("outer_learning_rate", &BlockFilter::learning_rate, number(1e-6, 1e6), required("a number > 0"),
             "learning rate of the outer optimizer")};
   return fields;

@@ -239,7 +239,7 @@ Figures figures(int ways, const Records& records) {
 std::vector<LayerRange> checkpoint_segments(const Model& model) {
   std::vector<LayerRange> ranges;
   int first = 0;
-  for (const std::size_t last : checkpoints(model, MemoryOptions::Recomputation::blocks)) {
+  for (const std::size_t last : checkpoints(model)) {
     ranges.push_back({first, static_cast<int>(last) + 1});
     first = ranges.back().last;
   }

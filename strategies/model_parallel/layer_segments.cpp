@@ -81,14 +81,6 @@ double at(const PassSamples& pass, std::size_t i) {
   return pass.seconds.empty() ? 0 : pass.seconds[i % pass.seconds.size()];
 }
 
-std::size_t sample_count(const Trace& trace) {
-  std::size_t count = 0;
-  for (const LayerTrace& layer : trace.layers) {
-    for (const PassSamples* pass : passes(layer)) count = std::max(count, pass->seconds.size());
-  }
-  return count;
-}
-
 /// Appends steps while going through the layers of a pass.
 class PassBuilder {
  public:
@@ -156,7 +148,7 @@ void backward_layer(PassBuilder& pass, const LayerCalls& calls, int layer, bool 
 Workload segmented_workload(const Trace& times, const std::vector<LayerCost>& costs, const Device& device,
                             const std::vector<LayerCalls>& calls, bool overlap) {
   Workload workload;
-  workload.samples.resize(sample_count(times));
+  workload.samples.resize(samples_in(times));
   workload.sample_ranks = times.ranks;
   for (std::size_t i = 0; i < times.layers.size(); ++i) {
     const LayerTrace& layer = times.layers[i];

@@ -168,8 +168,8 @@ void add_role(Plan& plan, const char* name, Server server) {
 }  // namespace
 
 Server server_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
-                 const Workload& whole, const std::string& trace_kind, const Exchanged& exchanged) {
-  const Seconds array = array_seconds(setting, options, whole, trace_kind, exchanged);
+                 const TimedWorkload& whole, const Exchanged& exchanged) {
+  const Seconds array = array_seconds(setting, options, whole.workload, whole.source.kind, exchanged);
   ServerOptions part = options;
   if (strategy.whole_arrays) part.shards = 1;  // work on an array is its share of that on the whole network
   Server server;
@@ -186,8 +186,8 @@ Server server_of(const Setting& setting, const ServerOptions& options, const Ser
   return server;
 }
 
-void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, const ServerStrategy& strategy,
-                 const Server& like, const Exchanged& exchanged) {
+void add_servers(const ServerTree& servers, Plan& plan) {
+  const auto& [tree, options, strategy, exchanged, like] = servers;
   for (int shard = 0; shard < tree.shards; ++shard) {
     Server server = like;
     server.leaf = tree.sub_masters == 0;

@@ -153,7 +153,7 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
         gradient_buckets(gradient_arrays(setting.model), options.training.element(), kEachArray);
     plan.simulated_only = "rounds of arrays during the backward pass are simulated";
   }
-  Server server = server_of(setting, options, strategy, whole.workload, whole.source.kind, exchanged);
+  Server server = server_of(setting, options, strategy, whole, exchanged);
   std::vector<int> shard_of_bucket;
   if (strategy.whole_arrays) shard_of_bucket = servers_of_arrays(workload.buckets, tree.shards);
   server.restore = {"restore", codec.restore / options.shards, {}};
@@ -167,7 +167,7 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
     client.servers.shard_of_bucket = shard_of_bucket;
     plan.roles.push_back({"worker", rank, 1, 0, true, strategy.program(client)});
   }
-  add_servers(plan, tree, options, strategy, server, exchanged);
+  add_servers({tree, options, strategy, exchanged, server}, plan);
   for (const int place :
        server_places(setting, options.place, tree.shards + tree.sub_masters, *options.place_at))
     plan.endpoints.push_back(place);

@@ -42,12 +42,19 @@ int devices_of_servers(const Platform& platform, ServerOptions::Place place, int
 
 /// Options that all servers and sub-masters of a plan have in common.
 Server server_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
-                 const Workload& whole, const std::string& trace_kind, const Exchanged& exchanged);
+                 const TimedWorkload& whole, const Exchanged& exchanged);
+
+/// The servers of a plan.
+struct ServerTree {
+  const Tree& tree;
+  const ServerOptions& options;
+  const ServerStrategy& strategy;
+  const Exchanged& exchanged;
+  const Server& like;  ///< from server_of
+};
 
 /// Adds a role for each shard, then for each sub-master, with its clients and its arithmetic.
-/// @param like  from server_of
-void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, const ServerStrategy& strategy,
-                 const Server& like, const Exchanged& exchanged);
+void add_servers(const ServerTree& servers, Plan& plan);
 
 /// A worker's own arithmetic in an exchange.
 struct ExchangeArithmetic {

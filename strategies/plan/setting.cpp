@@ -26,15 +26,6 @@ LayerSeconds sample_of(const LayerTrace& layer, std::size_t i) {
           at(layer.update.seconds, i)};
 }
 
-/// Number of measured steps.
-std::size_t samples_in(const Trace& trace) {
-  std::size_t count = 0;
-  for (const LayerTrace& layer : trace.layers) {
-    for (const PassSamples* pass : passes(layer)) count = std::max(count, pass->seconds.size());
-  }
-  return count;
-}
-
 LayerTimes times_of(const Trace& trace) {
   LayerTimes times;
   times.kind = trace.kind == Trace::Kind::captured ? "captured" : "derived";

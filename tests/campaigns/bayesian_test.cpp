@@ -118,7 +118,7 @@ double largest_likelihood(Likelihood& likelihood, const GaussianHypers& start) {
   std::vector<double> best;
   for (const double length : start.lengths) best.push_back(std::log(length));
   best.insert(best.end(), {std::log(start.noise), std::log(start.variance)});
-  const nlopt_opt optimizer = nlopt_create(NLOPT_LN_BOBYQA, static_cast<unsigned>(best.size()));
+  const nlopt_opt optimizer = nlopt_create(NLOPT_LN_BOBYQA, best.size());
   const std::size_t lengths = start.lengths.size();
   std::vector<double> low(lengths, std::log(0.05)), high(lengths, std::log(1.6));  // the range of the grid
   low.insert(low.end(), {std::log(1e-6), std::log(1e-6)});

@@ -50,7 +50,7 @@ TEST_CASE("children stay inside their range, integers stay integers, and words s
     REQUIRE((x[0] >= 1e-4 && x[0] <= 1e-1));
     REQUIRE((x[1] >= -2 && x[1] <= 3 && x[1] == std::round(x[1])));
     REQUIRE((x[2] == 0 || x[2] == 1 || x[2] == 2));
-    ++words[static_cast<std::size_t>(x[2])];
+    ++words[x[2]];
     return -std::abs(std::log(x[0] / 1e-2)) - std::abs(x[1] - 1) - (x[2] == 1 ? 0 : 1);
   });
   CHECK(words[1] > words[0]);

@@ -26,8 +26,7 @@ double best_found(OptionSearch& optimizer, int evaluations, int at_once, Functio
   double best = -1e300;
   for (int done = 0; done < evaluations;) {
     std::vector<Trial> trials;
-    while (static_cast<int>(trials.size()) < at_once &&
-           done + static_cast<int>(trials.size()) < evaluations) {
+    while (std::ssize(trials) < at_once && done + std::ssize(trials) < evaluations) {
       const auto trial = optimizer.ask();
       if (!trial) break;
       trials.push_back(*trial);

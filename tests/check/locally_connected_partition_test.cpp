@@ -48,7 +48,7 @@ struct Whole {
   }
   Indices in_parameter(std::size_t k, const Rows& rows, const Rows& columns) const {
     const Shape& map = c.layer.output;
-    const auto each = static_cast<std::int64_t>(c.parameters[k].size()) / (map[1] * map[2]);
+    const auto each = std::ssize(c.parameters[k]) / (map[1] * map[2]);
     return indices_of({map[1], map[2], each}, {rows, columns, {0, each}});
   }
 };

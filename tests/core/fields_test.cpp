@@ -166,7 +166,7 @@ TEST_CASE("a mapping of a kind has the fields of this kind, and values may have 
   CHECK_THROWS_WITH(drive("{kind: round, wheels: 6}"), Catch::Contains("wheels: unknown key"));
   CHECK_THROWS_WITH(drive("{speed: 1}"), "v.yaml:1:1: kind: missing (expected round or flat)");
   CHECK_THROWS_WITH(drive("{kind: flat, speed: 10}"),
-                    "v.yaml:1:21: speed: expected a number 0 to below 10, got \"10\"");
+                    "v.yaml:1:21: speed: expected a number from 0 to below 10, got \"10\"");
 }
 
 TEST_CASE("a number that must have a source is refused without one", "[core][fields][errors]") {

@@ -62,5 +62,5 @@ TEST_CASE("a permutation holds every index once", "[core]") {
   auto order = permutation({3, Purpose::placement, 0, 0, 0}, 1000);
   CHECK_FALSE(std::is_sorted(order.begin(), order.end()));
   std::sort(order.begin(), order.end());
-  for (int i = 0; i < 1000; ++i) REQUIRE(order[static_cast<std::size_t>(i)] == i);
+  for (int i = 0; i < 1000; ++i) REQUIRE(order[i] == i);
 }

@@ -16,8 +16,8 @@ class Numbers : public Dataset {
   explicit Numbers(std::int64_t count) : count_(count) {}
   std::int64_t samples() const override { return count_; }
   void read(std::int64_t sample, std::span<float> input, std::span<float> targets) const override {
-    input[0] = static_cast<float>(sample);
-    targets[0] = static_cast<float>(-sample);
+    input[0] = sample;
+    targets[0] = -sample;
   }
 
  private:
@@ -45,7 +45,7 @@ TEST_CASE("several workers together take the samples of one worker with the whol
     const Batches::Batch& whole = alone.next();
     CHECK(inputs == whole.inputs);
     CHECK(targets == whole.targets);
-    CHECK(inputs[0] == static_cast<float>(step * 12 % samples));
+    CHECK(inputs[0] == step * 12 % samples);
   }
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("generated labels are classes of about equal frequency", "[data]") {
         ++all;
       }
     }
-    CHECK(static_cast<std::int64_t>(count.size()) == one.form.classes);
+    CHECK(std::ssize(count) == one.form.classes);
     for (const auto& [label, times] : count) {
       CAPTURE(label);
       CHECK(label >= 0);

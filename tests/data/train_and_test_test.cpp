@@ -45,7 +45,7 @@ std::string images(std::uint32_t count, const std::string& pixels) {
 }
 
 std::string labels(const std::string& values) {
-  return big_endian(0x801) + big_endian(static_cast<std::uint32_t>(values.size())) + values;
+  return big_endian(0x801) + big_endian(values.size()) + values;
 }
 
 const std::string kPixels("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\xff", 12);
@@ -152,10 +152,10 @@ TEST_CASE("the folds hold out every training sample once, and train on the other
   options.train = options.test = {folder.file("folds", floats(numbers))};
   const SampleForm form{{1}, {1}, 0};
   const auto inputs = [](const Dataset& data) {
-    std::vector<float> all(static_cast<std::size_t>(data.samples()));
+    std::vector<float> all(data.samples());
     float target = 0;
     for (std::size_t i = 0; i < all.size(); ++i)
-      data.read(static_cast<std::int64_t>(i), std::span(all).subspan(i, 1), std::span(&target, 1));
+      data.read(i, std::span(all).subspan(i, 1), std::span(&target, 1));
     return all;
   };
   std::vector<float> held_out;
@@ -167,10 +167,10 @@ TEST_CASE("the folds hold out every training sample once, and train on the other
       held_out.push_back(one);
     }
     std::ranges::sort(both);
-    CHECK(static_cast<int>(both.size()) == samples);
+    CHECK(std::ssize(both) == samples);
     CHECK(std::ranges::adjacent_find(both) == both.end());  // no sample is both trained on and held out
   }
-  CHECK(static_cast<int>(held_out.size()) == samples);
+  CHECK(std::ssize(held_out) == samples);
   options.fold = 0;
   options.folds = 12;
   CHECK_THROWS_WITH(make_data(options, form),

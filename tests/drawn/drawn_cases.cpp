@@ -108,7 +108,7 @@ class Checks {
   int run() {
     check_name();
     fs::create_directories(options_.folder);
-    const auto count = static_cast<std::size_t>(options_.count);
+    const std::size_t count = options_.count;
     results_.resize(count);
     TaskProgress progress(2 * count, "runs");
     run_shared(
@@ -143,7 +143,7 @@ class Checks {
       results_[task].findings = {{stopped ? fmt::format("laws within {} s", kMostSeconds) : "ends", 0, 0, 1,
                                   stopped ? kNoBound : 0.0, result.text, " |"}};
       results_[task].strategy = "unknown";
-      results_[task].number = static_cast<std::uint32_t>(number);
+      results_[task].number = number;
       std::error_code error;
       fs::rename(file_of(options_, "running", number), file, error);
     }

@@ -77,7 +77,7 @@ std::string noise_line(int workers, Draws& draws) {
         {noise.empty() ? "" : ", ", "straggler_share: 0.2, straggler_factor: ", draws.one_of({"1.1", "2"})});
   else if (slow)
     noise += fmt::format("{}stragglers: [{{worker: {}, factor: 1.5}}]", noise.empty() ? "" : ", ",
-                         draws.index(static_cast<std::size_t>(workers)));
+                         draws.index(workers));
   if (!slow && draws.chance(0.3)) noise += ", per: node";
   if (draws.chance(0.2)) noise += ", start_spread: 300 us";
   return "noise: {" + noise + "}\n";

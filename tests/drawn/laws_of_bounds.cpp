@@ -21,9 +21,7 @@ class AddingWorker : public Worker {
   std::vector<double> collectives;  ///< calls
   std::vector<std::pair<RoleId, Message>> messages;
 
-  const Workload& workload() const override {
-    return plan_.workloads.at(static_cast<std::size_t>(role_.workload));
-  }
+  const Workload& workload() const override { return plan_.workloads.at(role_.workload); }
   Pending start_compute(Work pass, LayerRange layers) override {
     compute += sum(pass, layers, workload().median);
     if (!workload().host.empty()) other += sum(pass, layers, workload().host);
@@ -50,7 +48,7 @@ class AddingWorker : public Worker {
   static double sum(Work pass, LayerRange layers, const std::vector<LayerSeconds>& times) {
     double seconds = 0;
     for (int i = layers.first; i < layers.last; ++i) {
-      const LayerSeconds& layer = times[static_cast<std::size_t>(i)];
+      const LayerSeconds& layer = times[i];
       seconds += pass == Work::forward    ? layer.forward
                  : pass == Work::backward ? layer.backward
                                           : layer.update;
@@ -127,9 +125,8 @@ void add_bytes(const CollectiveLoad::One& one, double calls, std::map<int, doubl
   for (const Phase& phase : pattern.schedule->phases) {
     for (const Edge& edge : *phase.edges) {
       std::vector<int> route;
-      pattern.placement.topology->route(pattern.placement.endpoints[static_cast<std::size_t>(edge.source)],
-                                        pattern.placement.endpoints[static_cast<std::size_t>(edge.target)],
-                                        route);
+      pattern.placement.topology->route(pattern.placement.endpoints[edge.source],
+                                        pattern.placement.endpoints[edge.target], route);
       for (const int link : route) bytes[link] += calls * part * phase.active * phase.unit * edge.chunks;
     }
   }

@@ -55,10 +55,9 @@ Simulation apart(Simulation simulation, std::uint64_t seed, double by) {
   };
   simulation.noise.per_node = false;
   for (std::size_t rank = 0; rank < simulation.plan->endpoints.size(); ++rank)
-    simulation.noise.stragglers.try_emplace(static_cast<std::uint32_t>(rank), 1).first->second *=
-        factor(rank, 0);
+    simulation.noise.stragglers.try_emplace(rank, 1).first->second *= factor(rank, 0);
   for (int link = 0; link < simulation.bandwidths.size(); ++link)
-    simulation.bandwidths.multiply(link, 1 / factor(static_cast<std::size_t>(link), 1));
+    simulation.bandwidths.multiply(link, 1 / factor(link, 1));
   return simulation;
 }
 

@@ -141,7 +141,7 @@ void check_permuted(Trial& trial, Findings& findings) {
   for (std::size_t rank = 0; rank < plan.endpoints.size(); ++rank) {
     int& endpoint = plan.endpoints[RankId(rank)];
     if (endpoint >= platform.storage_endpoint()) continue;
-    const int node = order[static_cast<std::size_t>(platform.node_of(endpoint))];
+    const int node = order[platform.node_of(endpoint)];
     endpoint = endpoint < platform.devices()
                    ? node * platform.devices_per_node + endpoint % platform.devices_per_node
                    : platform.host_endpoint(node);

@@ -44,8 +44,8 @@ class Minimizer {
     for (std::size_t i = entries.size(); i-- > 0;) {
       const auto removed = entries[i];
       if (is_kept(removed)) continue;
-      entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
-      if (!still_breaks()) entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(i), removed);
+      entries.erase(entries.begin() + i);
+      if (!still_breaks()) entries.insert(entries.begin() + i, removed);
     }
   }
 

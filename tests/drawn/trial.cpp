@@ -35,8 +35,7 @@ double estimated_work(const Experiment& experiment) {
         (calls ? calls->collectives[one.id.index()] : 1) * message_count(*one.schedule) * load.groups(one);
   double passes = 0;
   for (const Role& role : plan.roles) {
-    if (role.workload >= 0)
-      passes += 3.0 * role.members * plan.workloads[static_cast<std::size_t>(role.workload)].layers();
+    if (role.workload >= 0) passes += 3.0 * role.members * plan.workloads[role.workload].layers();
   }
   return experiment.steps * (messages + kWorkOfPass * passes);
 }

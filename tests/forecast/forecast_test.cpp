@@ -109,7 +109,7 @@ TEST_CASE("64 draws of up to 20 assumptions fill every range evenly: an eighth h
       for (std::size_t i = 0; i < dimensions; ++i) {
         REQUIRE(values[i] >= 0);
         REQUIRE(values[i] < 1);
-        ++bins[i].at(static_cast<std::size_t>(8 * values[i]));
+        ++bins[i].at(8 * values[i]);
       }
     }
     for (const auto& counts : bins) {

@@ -108,7 +108,7 @@ TEST_CASE("a run that is refused for its time says how long, and what to do", "[
       "fewer "
       "workers or steps, or raise --time-limit");
   const Experiment small = benchmark("s", 16, {"simulation.fidelity=message"});
-  const auto buckets = static_cast<double>(small.plan.collectives.size());
+  const double buckets = small.plan.collectives.size();
   CHECK(simulation_cost(small).messages == buckets * 2 * 16 * 15);  // a ring's
   const Experiment large = benchmark("s", 16384, {"simulation.fidelity=message"});
   options.time_limit = "1000000 h";

@@ -126,7 +126,7 @@ TEST_CASE("variance is explained only with three draws an assumption", "[command
   scenario.assumptions = {key, key};
   Simulations all;
   for (int draw = 0; draw < 6; ++draw) {
-    all.inputs.push_back(low_discrepancy(static_cast<std::size_t>(draw), 2));
+    all.inputs.push_back(low_discrepancy(draw, 2));
     all.rows.push_back({row_of(1, 1, 1 + all.inputs.back()[0])});
   }
   const auto shares = variance_shares(scenario, all, {0, "step_seconds"});
@@ -149,7 +149,7 @@ TEST_CASE("an assumption that moves no point is named, and a variance of roundin
   scenario.assumptions = {moves, idle};
   Simulations all;
   for (int draw = 0; draw < 16; ++draw) {
-    all.inputs.push_back(low_discrepancy(static_cast<std::size_t>(draw), 2));
+    all.inputs.push_back(low_discrepancy(draw, 2));
     const double rounding = 1 + 1e-15 * draw;
     all.rows.push_back({row_of(1, 1, rounding), row_of(1, 1, 1 + all.inputs.back()[0])});
   }

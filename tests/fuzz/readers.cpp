@@ -111,10 +111,10 @@ void profile(const std::string& text) {
   refuses_or_reads([&] {
     const std::int64_t batch = std::max<std::int64_t>(1, recorded_batch(operators));
     const ProfileNetwork written = profile_network("p", operators, batch, "written", {});
-    step_time(profile_trace(read, all, written.model, written.match, batch));
+    step_time(profile_trace(read, all, {written.model, written.match}, batch));
   });
   const LayerMatch match = match_layers("p", operators, model, recorded_batch(operators));
-  step_time(profile_trace(read, all, model, match, 1));
+  step_time(profile_trace(read, all, {model, match}, 1));
 }
 
 /// The written file may be refused, such as one with more devices than a node can have, but not be invalid

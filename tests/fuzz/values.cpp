@@ -12,7 +12,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace {
 
-struct Span {
+struct Piece {
   std::size_t begin, length;
 };
 
@@ -30,8 +30,8 @@ bool begins_value(std::string_view text, std::size_t at) {
 }
 
 /// The values of a text, each up to its next end. Those of XML stand in quotes after "=".
-std::vector<Span> values_of(std::string_view text) {
-  std::vector<Span> values;
+std::vector<Piece> values_of(std::string_view text) {
+  std::vector<Piece> values;
   for (std::size_t at = 1; at < text.size(); ++at) {
     const bool attribute = at > 1 && text[at - 1] == '"' && text[at - 2] == '=';
     if (!attribute && !begins_value(text, at)) continue;
@@ -42,7 +42,7 @@ std::vector<Span> values_of(std::string_view text) {
 }
 
 /// The number of a value: 25 of "25 GB/s", so that the unit stays.
-Span number_in(std::string_view text, Span value) {
+Piece number_in(std::string_view text, Piece value) {
   const std::size_t digits = text.substr(value.begin, value.length).find_first_not_of("0123456789.-eE");
   return {value.begin, digits == std::string_view::npos || digits == 0 ? value.length : digits};
 }
@@ -53,14 +53,14 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                                unsigned int seed) {
   std::minstd_rand random(seed);
   std::string text(reinterpret_cast<const char*>(data), size);
-  const std::vector<Span> values = values_of(text);
+  const std::vector<Piece> values = values_of(text);
   if (values.empty() || random() % 2 == 0) return LLVMFuzzerMutate(data, size, max_size);
   for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
-    const Span value = values[random() % values.size()], other = values[random() % values.size()];
+    const Piece value = values[random() % values.size()], other = values[random() % values.size()];
     if (value.begin + value.length > text.size() || other.begin + other.length > text.size()) break;
     const std::string with(random() % 3 == 0 ? std::string_view(text).substr(other.begin, other.length)
                                              : kValues[random() % kValues.size()]);
-    const Span old = random() % 2 == 0 ? value : number_in(text, value);
+    const Piece old = random() % 2 == 0 ? value : number_in(text, value);
     text.replace(old.begin, old.length, with);
   }
   if (text.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);

@@ -108,7 +108,7 @@ TEST_CASE("a box of elements is packed and unpacked as a halo is", "[gpu]") {
   if (!gpu_or_skip()) return;
   OnDevice gpu;
   std::vector<float> image(2 * 5 * 7);
-  for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < image.size(); ++i) image[i] = i;
   const float* from = gpu.upload(image);
   float* packed = gpu.upload(std::vector<float>(2 * 2 * 7));
   // Rows 3 and 4 of both planes.

@@ -66,18 +66,16 @@ Shape output_by_cudnn(const Layer& layer, const Way& way) {
   const auto w = make_owned<FilterDesc>(cudnnCreateFilterDescriptor, "cudnnCreateFilterDescriptor");
   check(cudnnSetFilterNdDescriptor(w.get(), cudnn_type(way.element),
                                    way.order == Order::channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
-                                   static_cast<int>(dims.size()), dims.data()),
+                                   dims.size(), dims.data()),
         "cudnnSetFilterNdDescriptor");
   const auto c =
       make_owned<ConvolutionDesc>(cudnnCreateConvolutionDescriptor, "cudnnCreateConvolutionDescriptor");
-  check(cudnnSetConvolutionNdDescriptor(c.get(), static_cast<int>(pad.size()), pad.data(), stride.data(),
-                                        dilation.data(), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+  check(cudnnSetConvolutionNdDescriptor(c.get(), pad.size(), pad.data(), stride.data(), dilation.data(),
+                                        CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
         "cudnnSetConvolutionNdDescriptor");
-  check(cudnnSetConvolutionGroupCount(c.get(), static_cast<int>(layer.groups)),
-        "cudnnSetConvolutionGroupCount");
+  check(cudnnSetConvolutionGroupCount(c.get(), layer.groups), "cudnnSetConvolutionGroupCount");
   std::vector<int> found(dims.size());
-  check(cudnnGetConvolutionNdForwardOutputDim(c.get(), x.get(), w.get(), static_cast<int>(found.size()),
-                                              found.data()),
+  check(cudnnGetConvolutionNdForwardOutputDim(c.get(), x.get(), w.get(), found.size(), found.data()),
         "cudnnGetConvolutionNdForwardOutputDim");
   return {found.begin(), found.end()};
 }
@@ -145,10 +143,10 @@ void require_sizes_of(const Layer& layer, const Way& way) {
   const SequenceDesc x = describe_sequences(way.element, way.batch, steps, features);
   cudnnRNNDataLayout_t layout{};
   int longest = 0, batch = 0, width = 0;
-  std::vector<int> lengths(static_cast<std::size_t>(way.batch));
+  std::vector<int> lengths(way.batch);
   float padding = 1;
-  check(cudnnGetRNNDataDescriptor(x.get(), &data, &layout, &longest, &batch, &width,
-                                  static_cast<int>(lengths.size()), lengths.data(), &padding),
+  check(cudnnGetRNNDataDescriptor(x.get(), &data, &layout, &longest, &batch, &width, lengths.size(),
+                                  lengths.data(), &padding),
         "cudnnGetRNNDataDescriptor");
   REQUIRE(layout == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED);
   REQUIRE(longest == steps);

@@ -110,7 +110,7 @@ TEST_CASE("NCCL sums over two GPUs, and with one GPU the test is skipped", "[gpu
       Values own(rank, 64, rank == 0 ? 1.0F : 10.0F);
       const auto group = join_nccl({.device = rank, .rank = rank, .group_rank = rank, .group_size = 2}, id);
       group->run(sum_call(), own.there.get(), 64, own.backend->device_memory()->record_event());
-      got[static_cast<std::size_t>(rank)] = own.at(1);
+      got[rank] = own.at(1);
     });
   }
   for (std::thread& rank : ranks) rank.join();

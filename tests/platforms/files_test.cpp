@@ -55,7 +55,7 @@ TEST_CASE("every link of every platform has a name of its own", "[platforms]") {
     const Topology topology(platform_file(file.stem()));
     std::set<std::string> names;
     for (int id = 0; id < topology.link_count(); ++id) names.insert(topology.dotted_link_name(id));
-    CHECK(static_cast<int>(names.size()) == topology.link_count());
+    CHECK(std::ssize(names) == topology.link_count());
   }
 }
 

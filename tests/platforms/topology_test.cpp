@@ -64,7 +64,7 @@ TEST_CASE("torus routes turn from x to y to z, each with its own bandwidth", "[p
 
 TEST_CASE("messages to the opposite side of a ring use both directions equally", "[platforms]") {
   const Topology topology(platform_of(2 * 8, torus(8, 1, 1)));
-  std::vector<int> use(static_cast<std::size_t>(topology.link_count()));
+  std::vector<int> use(topology.link_count());
   for (int router = 0; router < 8; ++router) {
     for (const int id : route_between(topology, 2 * router, 2 * ((router + 4) % 8))) ++use[id];
   }

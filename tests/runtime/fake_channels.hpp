@@ -46,7 +46,7 @@ class FakeChannels {
         : channels_(channels), pair_(pair), memory_(memory) {}
 
     void send(const float* from, std::int64_t floats, const DeviceMemory::Event& after) override {
-      std::vector<float> values(static_cast<std::size_t>(floats));
+      std::vector<float> values(floats);
       memory_.to_host(after ? after : memory_.record_event(), from, values.data(), values.size());
       std::unique_lock lock(channels_.mutex_);
       Direction& direction = channels_.directions_[pair_];

@@ -16,7 +16,7 @@ class Arena {
  public:
   explicit Arena(std::size_t floats) : bytes_((floats * sizeof(float) / 4096 + 1) * 4096) {
     const int file = memfd_create("guarded", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, static_cast<off_t>(bytes_)) != 0) throw std::runtime_error("memfd");
+    if (file < 0 || ftruncate(file, bytes_) != 0) throw std::runtime_error("memfd");
     device_ = mapped(file, PROT_NONE);
     copies_ = mapped(file, PROT_READ | PROT_WRITE);
     close(file);

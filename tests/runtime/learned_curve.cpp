@@ -92,7 +92,7 @@ Curve learned(const std::string& strategy, int ranks, const std::string& model,
   experiment.strategy = "test";
   experiment.learning = learning;
   const auto data = learning_data(experiment);
-  std::vector<RankState> states(static_cast<std::size_t>(ranks));
+  std::vector<RankState> states(ranks);
   std::mutex building;
   Curve curve;
   run_ranks("memory", ranks, [&](Transport& transport, Transport& message_transport) {

@@ -154,7 +154,7 @@ void fill(Network& network, const Model& model, std::int64_t first,
     for (std::int64_t k = 0; k < (*positions)[i].length; ++k) own.push_back((*positions)[i].in_whole + k);
   }
   write(network.input(), [&own](std::int64_t sample, std::int64_t row) {
-    return input_value(sample, own.empty() ? row : own[static_cast<std::size_t>(row)]);
+    return input_value(sample, own.empty() ? row : own[row]);
   });
   write(*network.kernel(model.layers.size() - 1).targets(), [=](std::int64_t sample, std::int64_t row) {
     return static_cast<float>((7 * sample + 3 * (first_target + row)) % classes);
@@ -209,7 +209,7 @@ std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCas
                                 : tensor_parallel_device(shared, learning);
     const RealRun done = run(*device);
     CHECK(done.step_ends.size() == (rank < c.ranks ? kSteps : 0));
-    results[static_cast<std::size_t>(rank)] = {read_parameters(*shared.network), shared.network->loss()};
+    results[rank] = {read_parameters(*shared.network), shared.network->loss()};
   };
   run_parts(planned, train, nullptr, place.by_backend);
   return results;
@@ -224,8 +224,7 @@ void check_close(const std::vector<float>& found, const std::vector<float>& expe
 
 void check_trains_as_whole(const std::string& text, const SharedCase& c, const SharedPlace& place) {
   CAPTURE(c.kind, c.options, c.ranks, place.by_backend);
-  const PlannedParts planned(c.ranks, text, "{kind: " + c.kind + ", " + c.options + "}",
-                             static_cast<int>(c.batch), kSteps);
+  const PlannedParts planned(c.ranks, text, "{kind: " + c.kind + ", " + c.options + "}", c.batch, kSteps);
   REQUIRE(planned.plan.partition.simulated_only == "");
   const Trained alone = trained_alone(planned.model, c.batch * (c.ranks / c.ways));
   const std::vector<Trained> all = trained_shared(planned, c, place);

@@ -61,19 +61,17 @@ struct PlannedParts {
 
 /// Element `element` of sample `sample` of a fixed set, the same for every rank.
 inline float input_value(std::int64_t sample, std::int64_t element) {
-  return static_cast<float>(
-      std::sin(1 + 3.7 * static_cast<double>(sample) + 1.3 * static_cast<double>(element)));
+  return std::sin(1 + 3.7 * sample + 1.3 * element);
 }
 inline float target_value(std::int64_t sample, std::int64_t element) {
-  return static_cast<float>(
-      std::cos(2 + 1.9 * static_cast<double>(sample) + 0.7 * static_cast<double>(element)));
+  return std::cos(2 + 1.9 * sample + 0.7 * element);
 }
 
 /// A collective backend for device memory, in place of a library: it reads the whole buffer when the work
 /// before it is done, and writes it when the collective is complete.
 inline CollectiveBackend host_collective_backend(Transport& transport, DeviceMemory& memory) {
   return [&transport, &memory](const CollectiveCall& work) {
-    std::vector<float> values(static_cast<std::size_t>(work.elements));
+    std::vector<float> values(work.elements);
     memory.to_host(work.ready, work.memory, values.data(), values.size());
     for (const std::vector<Round>& phase : *work.phases) execute_rounds(transport, phase, values.data());
     memory.to_device(values.data(), work.memory, values.size());
@@ -90,8 +88,8 @@ inline void run_parts(const PlannedParts& planned,
                       const std::function<void(int rank, std::mutex& building,
                                                const std::function<RealRun(RankDevice&)>& run)>& body,
                       test::FakeChannels* channels = nullptr, bool by_backend = false) {
-  const int ranks = static_cast<int>(planned.plan.endpoints.size());
-  std::vector<RankState> states(static_cast<std::size_t>(ranks));
+  const int ranks = planned.plan.endpoints.size();
+  std::vector<RankState> states(ranks);
   std::mutex building;
   run_ranks("memory", ranks, [&](Transport& transport, Transport& message_transport) {
     set_kernel_threads(1);

@@ -37,11 +37,11 @@ inline void run_ranks(const std::string& kind, int ranks,
     listeners.push_back(std::make_unique<Listener>("127.0.0.1"));
     endpoints.push_back(listeners.back()->endpoint());
   }
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
+  std::vector<std::exception_ptr> errors(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto index = static_cast<std::size_t>(rank);
+      const std::size_t index = rank;
       try {
         const auto transport = kind == "memory"
                                    ? shared_memory_transport(memory.start, RankId(rank), ranks, 0)

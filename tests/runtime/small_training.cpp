@@ -58,12 +58,12 @@ Platform platform_for(int ranks) {
 }
 
 void fill_data(Network& network, std::int64_t first) {
-  const auto batch = static_cast<std::size_t>(network.input().shape().front());
+  const std::size_t batch = network.input().shape().front();
   std::vector<float> inputs, targets;
   for (std::size_t i = 0; i < batch; ++i) {
     const double sample = static_cast<double>(first) + static_cast<double>(i);
-    for (int k = 0; k < 6; ++k) inputs.push_back(static_cast<float>(std::sin(1 + 3.7 * sample + 1.3 * k)));
-    targets.push_back(static_cast<float>(static_cast<int>(sample) % 4));
+    for (int k = 0; k < 6; ++k) inputs.push_back(std::sin(1 + 3.7 * sample + 1.3 * k));
+    targets.push_back(static_cast<int>(sample) % 4);
   }
   network.input().write(inputs);
   network.kernel(kLoss).targets()->write(targets);
@@ -109,9 +109,9 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
                                         const TrainedOptions& options) {
   set_kernel_threads(1);
   const Model model = small_model();
-  const int ranks = static_cast<int>(plan.endpoints.size());
-  std::vector<std::vector<float>> results(static_cast<std::size_t>(ranks));
-  std::vector<RankState> states(static_cast<std::size_t>(ranks));
+  const int ranks = plan.endpoints.size();
+  std::vector<std::vector<float>> results(ranks);
+  std::vector<RankState> states(ranks);
   std::mutex building;
   run_ranks("memory", ranks, [&](Transport& transport, Transport& message_transport) {
     const auto rank = transport.rank().index();
@@ -159,8 +159,8 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     world.input = input.get();
     if (options.library)
       world.library = {"mpi", Algorithm::mpi, [&](std::span<float> sum, const std::vector<RankId>& group) {
-                         if (static_cast<int>(group.size()) != ranks) throw std::logic_error("a group");
-                         options.library(transport, sum.data(), static_cast<std::int64_t>(sum.size()));
+                         if (std::ssize(group) != ranks) throw std::logic_error("a group");
+                         options.library(transport, sum.data(), sum.size());
                        }};
     world.device_payloads = device_payloads.get();
     run_program(world, 1);

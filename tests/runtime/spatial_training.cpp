@@ -138,12 +138,12 @@ ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c,
                                 const ShardMaker& place_of) {
   const PlannedParts planned(
       c.ranks, text, fmt::format("{{kind: spatial, halo_overlap: {}, {}}}", c.halo_overlap, c.options),
-      static_cast<int>(c.batch), kSteps);
+      c.batch, kSteps);
   const ModelPartition& partition = planned.plan.partition;
   REQUIRE(partition.simulated_only == "");
   const Model& model = planned.model;
   const bool whole_at_the_end = partition.spatial.whole_from < model.layers.size();
-  std::vector<ShardTraining> results(static_cast<std::size_t>(c.ranks));
+  std::vector<ShardTraining> results(c.ranks);
   run_parts(
       planned,
       [&](int rank, std::mutex& building, const auto& run) {
@@ -163,8 +163,7 @@ ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c,
         }
         const auto device = spatial_device(shard, model, partition, place);
         CHECK(run(*device).step_ends.size() == kSteps);
-        results[static_cast<std::size_t>(rank)] = {
-            parameter_arrays(*shard.network), {}, shard.network->loss()};
+        results[rank] = {parameter_arrays(*shard.network), {}, shard.network->loss()};
       },
       nullptr, place_of.by_backend);
   ShardTraining sum{results.front().parameters, results.back().parameters, 0};

@@ -26,7 +26,7 @@ inline std::vector<double> numbers_from_child(std::size_t count,
       _exit(2);
     }
     const auto size = static_cast<ssize_t>(values.size() * sizeof(double));
-    _exit(write(ends[1], values.data(), static_cast<std::size_t>(size)) == size ? 0 : 1);
+    _exit(write(ends[1], values.data(), size) == size ? 0 : 1);
   }
   close(ends[1]);
   std::vector<double> values(count);

@@ -26,7 +26,7 @@ class GroupsPlan {
   explicit GroupsPlan(const RandomGroups& random, const Platform& platform, Workload workload)
       : random_(random), platform_(platform) {
     plan_.endpoints = endpoints_of(random.cluster);
-    plan_.endpoints.resize(static_cast<std::size_t>(random.workers));
+    plan_.endpoints.resize(random.workers);
     plan_.workers = plan_.devices = random.workers;
     for (const Bucket& bucket : workload.buckets) gradients_.push_back(bucket.gradient.value);
     layers_ = workload.layers();
@@ -107,7 +107,7 @@ class GroupsPlan {
       for (int i = 0; i < group; ++i) actions.push_back({Action::forward, i % layers_});
       for (int layer = layers_; layer-- > 0;) {
         actions.push_back({Action::backward, layer});
-        const double bytes = gradients_[static_cast<std::size_t>(layer)] * (1 + group % 3) / 2;
+        const double bytes = gradients_[layer] * (1 + group % 3) / 2;
         actions.push_back(
             {Action::start_sum, add_collective(Collective::Kind::all_reduce, communicator, bytes)});
       }
@@ -131,7 +131,7 @@ class GroupsPlan {
     for (int layer = layers_; layer-- > 0;) {
       for (const CommunicatorId communicator : communicators) {
         actions.push_back({Action::backward, layer});
-        const double bytes = gradients_[static_cast<std::size_t>(layer)] / random_.communicators;
+        const double bytes = gradients_[layer] / random_.communicators;
         actions.push_back(
             {Action::start_sum, add_collective(Collective::Kind::all_reduce, communicator, bytes)});
       }
@@ -169,7 +169,7 @@ class GroupsPlan {
       if (stage + 1 < random_.stages) actions.push_back({Action::receive, stage + 1});
       for (int layer = layers_; layer-- > 0;) {
         actions.push_back({Action::backward, layer});
-        const double bytes = gradients_[static_cast<std::size_t>(layer)];
+        const double bytes = gradients_[layer];
         if (last)
           actions.push_back(
               {Action::start_sum, add_collective(Collective::Kind::all_reduce, replicas, bytes)});

@@ -125,9 +125,8 @@ inline std::vector<int> nodes_of(const RandomCase& c) {
     const auto other = i + uniform_index({12, Purpose::data, c.number, 100, i}, kRandomNodes - i);
     std::swap(nodes[i], nodes[other]);
   }
-  for (int i = 0; c.placement == 1 && i < kRandomNodes; ++i)
-    nodes[static_cast<std::size_t>(i)] = 3 * i % kRandomNodes;
-  nodes.resize(static_cast<std::size_t>(c.nodes));
+  for (int i = 0; c.placement == 1 && i < kRandomNodes; ++i) nodes[i] = 3 * i % kRandomNodes;
+  nodes.resize(c.nodes);
   return nodes;
 }
 
@@ -144,7 +143,7 @@ inline void slow_nics(const RandomCase& c, LinkBandwidths& bandwidths) {
   const Topology topology(platform_of(c));
   const auto nodes = nodes_of(c);
   for (int i = 0; i < std::min(c.slow_nics, c.nodes); ++i) {
-    const int first = nodes[static_cast<std::size_t>(i * c.nodes / c.slow_nics)] * topology.links_per_node();
+    const int first = nodes[i * c.nodes / c.slow_nics] * topology.links_per_node();
     for (int link = first; link < first + topology.links_per_node(); ++link) {
       if (topology.link_kind(link) == "NIC") bandwidths.multiply(link, c.slow_share);
     }

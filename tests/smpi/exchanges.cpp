@@ -27,7 +27,7 @@ void receive(std::vector<char>& buffer, int from, int bytes, std::vector<MPI_Req
 }
 
 void wait(std::vector<MPI_Request>& requests) {
-  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  MPI_Waitall(requests.size(), requests.data(), MPI_STATUSES_IGNORE);
 }
 
 /// Sends to one rank and receives from another, both at once.
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const std::string name = argc > 1 ? argv[1] : "";
   const int bytes = argc > 2 ? std::atoi(argv[2]) : 0;
-  std::vector<char> buffer(static_cast<std::size_t>(bytes));
+  std::vector<char> buffer(bytes);
   const double start = MPI_Wtime();
   if (name == "ring") ring_all_reduce(buffer, rank, ranks, bytes);
   if (name == "recursive_doubling") recursive_doubling_all_reduce(buffer, rank, ranks, bytes);

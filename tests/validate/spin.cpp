@@ -32,9 +32,9 @@ unsigned long jump_to_itself(int process) {
     char may[5] = "";
     if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, may) != 3 || may[2] != 'x') continue;
     std::string code(end - begin, '\0');
-    const ssize_t got = pread(memory, code.data(), code.size(), static_cast<off_t>(begin));
+    const ssize_t got = pread(memory, code.data(), code.size(), begin);
     if (got <= 0) continue;
-    const auto at = code.substr(0, static_cast<std::size_t>(got)).find(kJumpToItself);
+    const auto at = code.substr(0, got).find(kJumpToItself);
     if (at != std::string::npos) found = begin + at;
   }
   close(memory);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -30,12 +29,6 @@ constexpr double kPauseShare = 1.0 / 32;                        // of the time a
 // Longest sleeps of a rank that its peers wake [s]. They end only what no peer knows of, such as a message
 // that this rank's own calls must push further because the kernel lets no process read another's memory.
 constexpr double kSleepWhileSending = 1e-3, kSleep = 10e-3;
-
-double seconds_now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec + 1e-9 * time.tv_nsec;
-}
 
 /// One MPI message with its memory, which the system maps when it is first used.
 struct Segment {

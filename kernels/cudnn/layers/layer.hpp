@@ -104,32 +104,14 @@ class CudnnLayer : public ListedPasses {
   bool converts_ = true;
 };
 
-// Functions that make the kernels; the table in backend.cpp maps kinds of layers to them.
-std::unique_ptr<LayerKernel> make_convolution(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_dense(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_embedding(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_position_embedding(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_class_token(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_first_token(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_batch_norm(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_layer_norm(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_activation(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_pool(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_add(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_up_sample(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_reshape(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_dropout(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_recurrent(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_attention(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_softmax_loss(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_element_loss(std::shared_ptr<Device> device, const LayerSite& site);
-
+/// A function that makes a kernel; the table in backend.cpp maps kinds of layers to these functions.
+using MakeKernel = std::unique_ptr<LayerKernel>(std::shared_ptr<Device>, const LayerSite&);
+MakeKernel make_convolution, make_dense, make_embedding, make_position_embedding, make_class_token,
+    make_first_token, make_batch_norm, make_layer_norm, make_activation, make_pool, make_add, make_up_sample,
+    make_reshape, make_dropout, make_recurrent, make_attention, make_softmax_loss, make_element_loss;
 // Layers of partitioned samples and networks, which need data of other devices.
-std::unique_ptr<LayerKernel> make_spatial_convolution(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_spatial_pool(std::shared_ptr<Device> device, const LayerSite& site);
-std::unique_ptr<LayerKernel> make_synchronized_batch_norm(std::shared_ptr<Device> device,
-                                                          const LayerSite& site);
-std::unique_ptr<LayerKernel> make_vocab_parallel_loss(std::shared_ptr<Device> device, const LayerSite& site);
+MakeKernel make_spatial_convolution, make_spatial_pool, make_synchronized_batch_norm,
+    make_vocab_parallel_loss;
 
 /// The windows of a pooling layer between two images (windows.cpp).
 /// @throws InputError for windows of more than 65536 elements

@@ -252,17 +252,20 @@ class SynchronizedBatchNorm final : public OnednnLayer {
     }
   }
 
-  /// result = factor x + other_factor y + constant, channel by channel.
-  void combine(const float* x, const std::vector<float>& factor, const float* y,
-               const std::vector<float>& other_factor, const std::vector<float>& constant,
-               float* result) const {
+  struct Term {
+    const float* x;
+    const std::vector<float>& factor;  ///< of each channel
+  };
+
+  /// result = a.factor a.x + b.factor b.x + constant, channel by channel.
+  void combine(const Term& a, const Term& b, const std::vector<float>& constant, float* result) const {
     blocks_.for_each([&](std::int64_t offset, std::int64_t channel) {
-      const float *f = factor.data() + channel, *g = other_factor.data() + channel,
+      const float *f = a.factor.data() + channel, *g = b.factor.data() + channel,
                   *h = constant.data() + channel;
       for (std::int64_t p = 0; p < blocks_.positions; ++p) {
         const std::int64_t at = offset + p * blocks_.position_stride;
         for (std::int64_t i = 0; i < blocks_.block; ++i)
-          result[at + i] = f[i] * x[at + i] + g[i] * y[at + i] + h[i];
+          result[at + i] = f[i] * a.x[at + i] + g[i] * b.x[at + i] + h[i];
       }
     });
   }
@@ -281,7 +284,7 @@ class SynchronizedBatchNorm final : public OnednnLayer {
       update_running(running_mean, c, mean_[c]);
       update_running(running_variance, c, variance);
     }
-    combine(input().data(), factor, input().data(), none, constant, output_data_);
+    combine({input().data(), factor}, {input().data(), none}, constant, output_data_);
   }
 
   static void update_running(float* running, std::size_t channel, double value) {
@@ -319,7 +322,7 @@ class SynchronizedBatchNorm final : public OnednnLayer {
       of_x[c] = slope;
       constant[c] = -factor * statistics_[c] / count - slope * mean_[c];
     }
-    combine(errors(), of_error, input().data(), of_x, constant, result_);
+    combine({errors(), of_error}, {input().data(), of_x}, constant, result_);
   }
 
   const float* errors() const { return static_cast<const float*>(errors_.get_data_handle()); }

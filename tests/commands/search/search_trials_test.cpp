@@ -56,7 +56,7 @@ TEST_CASE("a search simulates each setting once and finds the best that fits", "
   Toy toy;
   int rounds = 0;
   const auto evaluations = run_trials(*optimizer, options, {}, std::ref(toy), [&](const auto&) { ++rounds; });
-  CHECK(toy.simulated == static_cast<int>(evaluations.size()));
+  CHECK(toy.simulated == std::ssize(evaluations));
   CHECK(rounds > 0);
   if (method == SearchMethod::evolution) return;  // need not see all
   CHECK(evaluations.size() == 12);

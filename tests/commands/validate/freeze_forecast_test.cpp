@@ -37,7 +37,7 @@ struct Measured {
 
   void add_link(const std::string& row) const { append_line(folder.path() / "links.jsonl", row); }
   double predicted(const char* column) const {
-    const Results all = predict_real(validation, options, cluster, folder.path(), 2, [] {}).steps;
+    const Results all = predict_real(validation, options, cluster, folder.path(), {2, [] {}}).steps;
     return *all.rows.at(0).number(column);
   }
 
@@ -187,7 +187,7 @@ TEST_CASE("the algorithms that the forecast chose are frozen for the ranks", "[c
       {}, 4);
   const auto& folder = measured.folder.path();
   const RealForecast forecast =
-      predict_real(measured.validation, measured.options, measured.cluster, folder, 2, [] {});
+      predict_real(measured.validation, measured.options, measured.cluster, folder, {2, [] {}});
   freeze(forecast, folder);
   Library library;
   const Plan plan = measured_experiment(measured.validation, 0, folder, {}, library).plan;
@@ -206,7 +206,7 @@ TEST_CASE("with a target loss, what the ranks will learn is forecast and frozen"
   const auto forecast_in = [](const Measured& measured) {
     const auto& folder = measured.folder.path();
     RealForecast forecast =
-        predict_real(measured.validation, measured.options, measured.cluster, folder, 2, [] {});
+        predict_real(measured.validation, measured.options, measured.cluster, folder, {2, [] {}});
     freeze(forecast, folder);
     return forecast;
   };

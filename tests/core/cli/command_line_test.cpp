@@ -82,7 +82,7 @@ Answer answer_to(const std::vector<const char*>& words, const std::string& outpu
   std::vector<const char*> all{"prog"};
   all.insert(all.end(), words.begin(), words.end());
   Captured streams(output);
-  const int code = line.run(static_cast<int>(all.size()), all.data());
+  const int code = line.run(all.size(), all.data());
   Answer answer{code, output.empty() ? streams.text_of(STDOUT_FILENO) : "", streams.text_of(STDERR_FILENO)};
   return answer;
 }

@@ -33,7 +33,7 @@ std::string refusal_elsewhere(const std::filesystem::path& folder) {
   const ssize_t got = read(ends[0], text.data(), text.size());
   close(ends[0]);
   waitpid(child, nullptr, 0);
-  return text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return text.substr(0, std::max<ssize_t>(got, 0));
 }
 
 }  // namespace

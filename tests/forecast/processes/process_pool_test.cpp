@@ -206,7 +206,7 @@ TEST_CASE("shared processes run every task once, in few processes or in one for 
       CHECK(result.text.starts_with(std::to_string(task) + " "));
       pids.insert(result.text.substr(result.text.find(' ')));
     }
-    CHECK(pids.size() <= static_cast<std::size_t>(count));
+    CHECK(std::ssize(pids) <= count);
     pids.clear();
     for (const auto& [task, result] : shared_results(40, pid, {count, always}))
       pids.insert(result.text.substr(result.text.find(' ')));

@@ -58,7 +58,7 @@ TEST_CASE("compression's kernels send what the CPU's do and keep the same residu
 
 TEST_CASE("the background load copies whole arrays", "[emulated]") {
   const auto count = GENERATE(std::int64_t{4}, std::int64_t{4 * 4 * 2 * 512 + 12});
-  const Array terms = uniform_array(static_cast<std::size_t>(count), 1);
+  const Array terms = uniform_array(count, 1);
   const Memory from({count}, Element::f32, false, terms), to({count}, Element::f32, false);
   run_background_load(from.floats(), to.floats(), count, 2, 2, nullptr);
   CHECK(to.values() == from.values());
@@ -85,7 +85,7 @@ TEST_CASE("images are transposed by tiles that reach beyond them", "[emulated]")
   const bool last = GENERATE(false, true);
   const Shape shape{2, 70, 9, 11};
   Array values(2 * 70 * 99);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 251);  // of 8 bits
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 251;  // of 8 bits
   const Memory source(shape, from, last, values), target(shape, to, !last);
   Move move{.from_element = from, .to_element = to};
   for (std::size_t d = 0; d < 4; ++d) {
@@ -104,7 +104,7 @@ TEST_CASE("a conversion starts at any element of an array", "[emulated]") {
     const Memory to({1037}, Element::bf16, false);
     convert(from.floats() + offset, Element::f32, to.data(), Element::bf16, 1001, nullptr);
     Array expected(1037);
-    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(offset), 1001, expected.begin());
+    std::copy_n(values.begin() + offset, 1001, expected.begin());
     check_near(to.values(), expected, 1.0 / 128);
   }
 }
@@ -162,10 +162,10 @@ TEST_CASE("sums over all but the channels are those of plain loops", "[emulated]
   const auto c = GENERATE(values<Sizes>(
       {{7, 5, 1}, {300, 40, 1}, {1000, 4, 1}, {9, 600, 1}, {3, 4, 50}, {2, 600, 3}, {20, 3, 264}}));
   const bool one_part = GENERATE(false, true);
-  const auto count = static_cast<std::size_t>(c.outer * c.channels * c.inner);
+  const std::size_t count = c.outer * c.channels * c.inner;
   const Array values = uniform_array(count, 1);
   const Memory x({static_cast<std::int64_t>(count)}, Element::f32, false, values);
-  std::vector<float> sums(static_cast<std::size_t>(c.channels)), memory(kWorkspace);
+  std::vector<float> sums(c.channels), memory(kWorkspace);
   Array expected(sums.size());
   for (std::size_t i = 0; i < count; ++i)
     expected[i / static_cast<std::size_t>(c.inner) % expected.size()] += values[i];

@@ -24,8 +24,8 @@ int wrong_launches(bool waits) {
   for (int launch = 0; launch < 30; ++launch) {
     Values from{}, to{}, expected{};
     for (int i = 0; i < 64; ++i) {
-      from[static_cast<std::size_t>(i)] = 1000 * launch + i + 1;
-      expected[static_cast<std::size_t>(63 - i)] = 1000 * launch + i + 1;
+      from[i] = 1000 * launch + i + 1;
+      expected[63 - i] = 1000 * launch + i + 1;
     }
     const int* const in = from.data();
     int* const out = to.data();

@@ -28,7 +28,7 @@ int capture_all(const std::filesystem::path& folder, const std::string& models, 
   const std::vector<const char*> words{"stepcast-gpu", "capture-all", "--models",  models.c_str(),
                                        "--batches",    "2",           "--seconds", seconds.c_str(),
                                        "-o",           out.c_str()};
-  return line.run(static_cast<int>(words.size()), words.data());
+  return line.run(words.size(), words.data());
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Block block;  // the running block
 
 void select(std::size_t index) {
   block.current = index;
-  const auto at = static_cast<unsigned>(index);
+  const unsigned at = index;
   threadIdx = {at % blockDim.x, at / blockDim.x % blockDim.y, at / blockDim.x / blockDim.y};
 }
 
@@ -175,10 +175,10 @@ double& warp_place(unsigned lane) {
   return block.threads[block.current / 32 * 32 + lane]->place;
 }
 unsigned own_lane() {
-  return static_cast<unsigned>(block.current % 32);
+  return block.current % 32;
 }
 unsigned warp_lanes() {
-  return static_cast<unsigned>(std::min<std::size_t>(32, block.threads.size() - block.current / 32 * 32));
+  return std::min<std::size_t>(32, block.threads.size() - block.current / 32 * 32);
 }
 
 }  // namespace stepcast::emulated

@@ -35,13 +35,13 @@ class LargeArray {
   LargeArray() {
     const int file = memfd_create("array", MFD_CLOEXEC);
     void* const all = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (file < 0 || ftruncate(file, static_cast<off_t>(3 * kPart)) != 0 || all == MAP_FAILED)
+    if (file < 0 || ftruncate(file, 3 * kPart) != 0 || all == MAP_FAILED)
       throw std::runtime_error("no addresses for a large array");
     memory_ = {static_cast<char*>(all), [](char* one) { munmap(one, kReserved); }};
     for (std::size_t part = 0; part < kParts; ++part) {
       const std::size_t from = part == 0 ? 0 : part + 1 == kParts ? 2 : 1;
       if (mmap(memory_.get() + (part + 1) * kPart, kPart, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-               file, static_cast<off_t>(from * kPart)) == MAP_FAILED)
+               file, from * kPart) == MAP_FAILED)
         throw std::runtime_error("no memory for a large array");
     }
     close(file);
@@ -162,7 +162,7 @@ TEST_CASE("kernels that move elements reach elements beyond 2^31", "[emulated][l
     check_last(3);
   }
   SECTION("rows of a table") {
-    const auto token = static_cast<float>(kRows - 1);
+    const float token = kRows - 1;
     std::vector<float> row(kLength);
     embedding_forward(&token, a.x.data(), row.data(), Element::f32, 1, kLength, nullptr);
     CHECK(row.back() == 3);
@@ -191,7 +191,7 @@ TEST_CASE("kernels of compression reach elements beyond 2^31", "[emulated][large
 TEST_CASE("kernels over rows reach elements beyond 2^31", "[emulated][large]") {
   const Arrays a;
   const Rows rows{kRows, kLength, Element::f32};
-  const auto softmax = static_cast<float>(std::exp(3.0) / (std::exp(3.0) + kLength - 1));
+  const float softmax = std::exp(3.0) / (std::exp(3.0) + kLength - 1);
   SECTION("softmax") {
     softmax_rows(rows, false, a.x.data(), a.y.data(), nullptr);
     CHECK(a.y.last() == Approx(softmax));
@@ -252,7 +252,7 @@ TEST_CASE("kernels over channels reach elements beyond 2^31", "[emulated][large]
   }
   SECTION("normalization") {
     const Channels shape = GENERATE(Channels{kElements / 64, 64, 1}, Channels{497, 132, 1 << 15});
-    const auto channels = static_cast<std::size_t>(shape.channels);
+    const std::size_t channels = shape.channels;
     const std::vector<float> ones(channels, 1), zeros(channels);
     std::vector<float> mean(channels), inverse(channels), sums(2 * channels, 0);
     std::fill(sums.begin() + shape.channels, sums.end(), 4.F);  // of x^2: a variance of 4

@@ -42,8 +42,7 @@ class Memory {
   float* floats() const { return reinterpret_cast<float*>(data_.get()); }
   const std::vector<std::int64_t>& strides() const { return strides_; }
   std::size_t elements() const {
-    return static_cast<std::size_t>(
-        std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>()));
+    return std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>());
   }
   /// The values in row-major order.
   Array values() const {
@@ -56,7 +55,7 @@ class Memory {
   std::size_t place(std::size_t index) const {
     std::size_t at = 0;
     for (std::size_t d = shape_.size(); d-- > 0;) {
-      const auto size = static_cast<std::size_t>(shape_[d]);
+      const std::size_t size = shape_[d];
       at += index % size * static_cast<std::size_t>(strides_[d]);
       index /= size;
     }

@@ -70,7 +70,7 @@ TEST_CASE("parts of a loss whose classes two devices share make up the loss of t
   for (std::int64_t row = 0; row < kRows; ++row) {
     double total = 0;
     for (std::int64_t i = 0; i < kClasses; ++i) total += std::exp(scores[row * kClasses + i]);
-    const auto target = static_cast<std::int64_t>(targets[static_cast<std::size_t>(row)]);
+    const std::int64_t target = targets[row];
     expected += kWeight * (std::log(total) - scores[row * kClasses + target]) / kRows;
   }
   CHECK(loss == Approx(expected).margin(way.margin()));
@@ -81,7 +81,7 @@ TEST_CASE("parts of a loss whose classes two devices share make up the loss of t
       const std::int64_t row = at / kLength, i = at % kLength;
       double total = 0;
       for (std::int64_t k = 0; k < kClasses; ++k) total += std::exp(scores[row * kClasses + k]);
-      const double hit = p.shape.first + i == targets[static_cast<std::size_t>(row)] ? 1 : 0;
+      const double hit = p.shape.first + i == targets[row] ? 1 : 0;
       const double slope = std::exp(scores[row * kClasses + p.shape.first + i]) / total - hit;
       CHECK(slopes[at] ==
             Approx(i < p.shape.classes ? kWeight / kRows * slope : 0).margin(kWeight / kRows * way.margin()));
@@ -119,7 +119,7 @@ TEST_CASE("embedding's kernels copy rows and add up their gradients", "[emulated
   const NamedCase named = cases_of({LayerKind::embedding}).front();
   const std::vector<float> tokens = as_floats(named.value.inputs[0]),
                            table = as_floats(named.value.parameters[0]);
-  const auto count = static_cast<std::int64_t>(tokens.size()), columns = named.value.layer.output.back();
+  const auto count = std::ssize(tokens), columns = named.value.layer.output.back();
   std::vector<float> y(tokens.size() * static_cast<std::size_t>(columns)), gradient(table.size());
   embedding_forward(tokens.data(), table.data(), y.data(), Element::f32, count, columns, nullptr);
   check_near(floats_of(y), reference::forward(named.value), 0);

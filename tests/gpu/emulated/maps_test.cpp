@@ -23,7 +23,7 @@ TEST_CASE("batch norm's kernels compute what plain loops do", "[emulated]") {
   for (const NamedCase& named : cases) {
     CAPTURE(named.name);
     Layered l{named.value, way};
-    const auto count = static_cast<std::size_t>(l.channels().channels);
+    const std::size_t count = l.channels().channels;
     std::vector<float> scale = l.parameter(0), shift = l.parameter(1), mean(count), inverse(count),
                        running(count), spread(count), scale_gradient(count), shift_gradient(count);
     const BatchNormArrays arrays{scale.data(),   shift.data(),   mean.data(),
@@ -55,7 +55,7 @@ TEST_CASE(
   }
   const Memory term(l.in, way.element, way.channels_last, made.term),
       kept(l.in, way.element, way.channels_last);
-  const auto count = static_cast<std::size_t>(l.channels().channels);
+  const std::size_t count = l.channels().channels;
   std::vector<float> scale = l.parameter(0), shift = l.parameter(1), mean(count), inverse(count),
                      running(count), spread(count), scale_gradient(count), shift_gradient(count);
   const BatchNormArrays norm{scale.data(),   shift.data(),   mean.data(),
@@ -97,14 +97,14 @@ TEST_CASE("batch norm's threads have several lines or planes each", "[emulated][
   Memory y({channels.elements()}, Element::f32, false), dx({channels.elements()}, Element::f32, false);
   std::vector<float> scale, shift(count, 0.5F), mean(count), inverse(count), running(count), spread(count),
       scale_gradient(count), shift_gradient(count), partial(kWorkspace);
-  for (std::size_t c = 0; c < count; ++c) scale.push_back(static_cast<float>(1 + c % 20));
+  for (std::size_t c = 0; c < count; ++c) scale.push_back(1 + c % 20);
   const Scratch scratch{partial.data(), partial.size() * sizeof(float)};
   const BatchNormArrays arrays{scale.data(),   shift.data(),   mean.data(),
                                inverse.data(), running.data(), spread.data()};
   batch_norm_forward(channels, arrays, in.data(), y.data(), scratch, nullptr);
   batch_norm_backward(channels, arrays, in.data(), slope.data(), dx.data(), scale_gradient.data(),
                       shift_gradient.data(), scratch, nullptr);
-  const auto lines = static_cast<double>(elements / count);
+  const double lines = elements / count;
   double worst = 0, worst_back = 0;
   for (std::size_t i = 0; i < elements; ++i) {
     const std::size_t c = i / static_cast<std::size_t>(channels.inner) % count;
@@ -125,8 +125,7 @@ TEST_CASE("layer norm's kernels compute what plain loops do", "[emulated]") {
     Layered l{named.value, way};
     const std::int64_t length = l.in.back();
     const cudnn::Rows rows{l.elements() / length, length, way.element};
-    std::vector<float> scale = l.parameter(0), shift = l.parameter(1),
-                       mean(static_cast<std::size_t>(rows.count)), inverse(mean),
+    std::vector<float> scale = l.parameter(0), shift = l.parameter(1), mean(rows.count), inverse(mean),
                        scale_gradient(scale.size()), shift_gradient(scale.size());
     layer_norm_forward(rows, l.x.data(), scale.data(), shift.data(), l.y.data(), mean.data(), inverse.data(),
                        nullptr);

@@ -47,8 +47,7 @@ std::vector<Values> after(int ranks, std::size_t count, const std::function<Libr
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       const auto group = join_nccl(member(rank, ranks), id);
-      group->run(call(rank), memory[static_cast<std::size_t>(rank)].data(), static_cast<std::int64_t>(count),
-                 nullptr);
+      group->run(call(rank), memory[rank].data(), count, nullptr);
     });
   }
   threads.clear();
@@ -106,12 +105,12 @@ TEST_CASE("reduce-scatter leaves each part with its owner, and all-gather collec
                          .even = even};
   const auto scattered = after(3, 6, call);
   CHECK(scattered[0][0] == kSum);
-  CHECK(scattered[1][static_cast<std::size_t>(first)] == static_cast<float>(first + 1) * kSum);
+  CHECK(scattered[1][first] == static_cast<float>(first + 1) * kSum);
   CHECK(scattered[2][5] == 6 * kSum);
   call.kind = LibraryCollective::Kind::all_gather;
   for (const Values& one : after(3, 6, call)) {
     CHECK(one[0] == 1);
-    CHECK(one[static_cast<std::size_t>(first)] == 100 * static_cast<float>(first + 1));
+    CHECK(one[first] == 100 * static_cast<float>(first + 1));
     CHECK(one[5] == 60000);
   }
 }
@@ -193,12 +192,12 @@ TEST_CASE("a call that fails within a group of calls ends the group before it ab
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      words[static_cast<std::size_t>(rank)] = loss([&] {
+      words[rank] = loss([&] {
         const auto group = join_nccl(member(rank, 2, 2), id);
         LibraryCollective call{.kind = LibraryCollective::Kind::exchange};
         call.rounds = {{{.way = Transfer::Way::send, .peer = 1 - rank, .slice = {0, 2}, .after = {}},
                         {.way = Transfer::Way::receive, .peer = 1 - rank, .slice = {2, 4}, .after = {}}}};
-        group->run(call, memory[static_cast<std::size_t>(rank)].data(), 4, nullptr);
+        group->run(call, memory[rank].data(), 4, nullptr);
       });
     });
   }
@@ -283,7 +282,7 @@ TEST_CASE("ranks that call different collectives end with an error", "[pretended
     threads.emplace_back([&, rank] {
       const auto group = join_nccl(member(rank, 2, 5), id);
       Values memory(4);
-      words[static_cast<std::size_t>(rank)] = loss([&] {
+      words[rank] = loss([&] {
         group->run({.kind = rank == 0 ? Kind::all_reduce : Kind::broadcast}, memory.data(), 4, nullptr);
       });
     });
@@ -299,7 +298,7 @@ TEST_CASE("a collective begins when the device's work before its event is done",
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const auto group = join_nccl(member(rank, 2), id);
-      Values& own = memory[static_cast<std::size_t>(rank)];
+      Values& own = memory[rank];
       const cudnn::Stream stream = cudnn::make_stream();
       for (int i = 0; i < 20; ++i) {
         pretended::enqueue(stream.get(), [&own, i] { std::ranges::fill(own, static_cast<float>(i)); });

@@ -71,9 +71,7 @@ cudnnStatus_t start_sum(cudnnHandle_t handle, const Call& call, const Tensor& to
   enqueue_on(handle, [call, to, memory, products] {
     Sums sums(to.bytes() / (to.type == CUDNN_DATA_FLOAT ? 4 : 2));
     products(call, sums);
-    for_each(to.dims, [&](const Sizes& at) {
-      write(to, memory, to.at(at), sums[static_cast<std::size_t>(to.at(at))]);
-    });
+    for_each(to.dims, [&](const Sizes& at) { write(to, memory, to.at(at), sums[to.at(at)]); });
   });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -98,12 +96,12 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, const c
                                       const cudnnTensorDescriptor_t y, void* out) {
   if (!agree(of(x), of(w), of(c), of(y)) || !runs(of(c), how, work, bytes, {in, filter, out}))
     return CUDNN_STATUS_BAD_PARAM;
-  return start_sum(
-      handle, {of(x), of(w), of(c), of(y)}, of(y), out, [in, filter](const Call& call, Sums& sums) {
-        for_each_product(call, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
-          sums[static_cast<std::size_t>(o)] += double{read(call.x, in, i)} * read(call.w, filter, k);
-        });
-      });
+  return start_sum(handle, {of(x), of(w), of(c), of(y)}, of(y), out,
+                   [in, filter](const Call& call, Sums& sums) {
+                     for_each_product(call, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+                       sums[o] += double{read(call.x, in, i)} * read(call.w, filter, k);
+                     });
+                   });
 }
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, const cudnnFilterDescriptor_t w,
                                            const void* filter, const cudnnTensorDescriptor_t dy,
@@ -112,12 +110,12 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, co
                                            const void*, const cudnnTensorDescriptor_t dx, void* out) {
   if (!agree(of(dx), of(w), of(c), of(dy)) || !runs(of(c), how, work, bytes, {filter, errors, out}))
     return CUDNN_STATUS_BAD_PARAM;
-  return start_sum(
-      handle, {of(dx), of(w), of(c), of(dy)}, of(dx), out, [filter, errors](const Call& call, Sums& sums) {
-        for_each_product(call, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
-          sums[static_cast<std::size_t>(i)] += double{read(call.y, errors, o)} * read(call.w, filter, k);
-        });
-      });
+  return start_sum(handle, {of(dx), of(w), of(c), of(dy)}, of(dx), out,
+                   [filter, errors](const Call& call, Sums& sums) {
+                     for_each_product(call, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+                       sums[i] += double{read(call.y, errors, o)} * read(call.w, filter, k);
+                     });
+                   });
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*,
                                              const cudnnTensorDescriptor_t x, const void* in,
@@ -128,10 +126,10 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*,
                                              void* out) {
   if (!agree(of(x), of(dw), of(c), of(dy)) || !runs(of(c), how, work, bytes, {in, errors, out}))
     return CUDNN_STATUS_BAD_PARAM;
-  return start_sum(
-      handle, {of(x), of(dw), of(c), of(dy)}, of(dw), out, [in, errors](const Call& call, Sums& sums) {
-        for_each_product(call, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
-          sums[static_cast<std::size_t>(k)] += double{read(call.x, in, i)} * read(call.y, errors, o);
-        });
-      });
+  return start_sum(handle, {of(x), of(dw), of(c), of(dy)}, of(dw), out,
+                   [in, errors](const Call& call, Sums& sums) {
+                     for_each_product(call, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+                       sums[k] += double{read(call.x, in, i)} * read(call.y, errors, o);
+                     });
+                   });
 }

@@ -167,9 +167,7 @@ void multiply(const Product& product, const Layout& one, const void* a, const La
   const std::uint64_t depth = a_turned ? one.rows : one.columns;
   for (std::uint64_t column = 0; column < result.columns; ++column) {
     for (std::uint64_t row = 0; row < result.rows; ++row) {
-      double sum = product.epilogue == CUBLASLT_EPILOGUE_BIAS
-                       ? read(result.type, product.bias, static_cast<std::int64_t>(row))
-                       : 0;
+      double sum = product.epilogue == CUBLASLT_EPILOGUE_BIAS ? read(result.type, product.bias, row) : 0;
       for (std::uint64_t k = 0; k < depth; ++k)
         sum += double{read(one.type, a, place(one, a_turned, row, k))} *
                read(other.type, b, place(other, b_turned, k, column));

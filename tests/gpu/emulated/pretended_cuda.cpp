@@ -54,8 +54,7 @@ cudaError_t outside_of_graphs() {
 
 int stepcast::pretended::allocations_of(std::size_t bytes) {
   const std::lock_guard lock(memory_gate);
-  return static_cast<int>(
-      std::ranges::count_if(allocated, [bytes](const auto& one) { return one.second == bytes; }));
+  return std::ranges::count_if(allocated, [bytes](const auto& one) { return one.second == bytes; });
 }
 
 std::set<int> stepcast::pretended::contexts() {

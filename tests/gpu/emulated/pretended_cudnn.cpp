@@ -45,7 +45,7 @@ cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t one, cudnnDataT
                                          cudnnTensorFormat_t format, int count, const int* dims) {
   Tensor made{type, Sizes(dims, dims + count), Sizes(static_cast<std::size_t>(count))};
   std::vector<std::size_t> order;  // dimensions, the slowest first
-  const auto last = static_cast<std::size_t>(count);
+  const std::size_t last = count;
   for (std::size_t i = 0; i < last; ++i) order.push_back(i);
   if (format == CUDNN_TENSOR_NHWC) {
     order.erase(order.begin() + 1);

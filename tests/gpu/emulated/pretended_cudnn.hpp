@@ -61,7 +61,7 @@ inline float read(cudaDataType type, const void* memory, std::int64_t at) {
   return static_cast<const float*>(memory)[at];
 }
 inline void write(cudaDataType type, void* memory, std::int64_t at, double value) {
-  const auto number = static_cast<float>(value);
+  const float number = value;
   if (type == CUDA_R_16F) {
     static_cast<__half*>(memory)[at] = __float2half(number);
   } else if (type == CUDA_R_16BF) {

@@ -133,7 +133,7 @@ void fill_settings(const Item& heuristic, std::int64_t count, void* const* made)
   const void* graph = heuristic.one<void*>(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
   const auto engines = engines_of(heuristic);
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto number = engines.at(static_cast<std::size_t>(i));
+    const auto number = engines.at(i);
     Item& settings = item(made[i]);
     put(settings, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, &number, sizeof number);
     put(settings, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &graph, sizeof graph);
@@ -212,7 +212,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const one, Name 
     *count = 1;
   };
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
-    *count = static_cast<std::int64_t>(engines_of(from).size());
+    *count = engines_of(from).size();
     if (values != nullptr) fill_settings(from, std::min(asked, *count), static_cast<void* const*>(values));
   } else if (name == CUDNN_ATTR_ENGINECFG_ENGINE) {
     *count = 1;

@@ -80,7 +80,7 @@ bool agree(const std::vector<StartedOp>& ops) {
 
 void do_collective(std::vector<StartedOp>& ops) {
   const std::size_t count = ops[0]->count, ranks = ops.size();
-  const auto root = static_cast<std::size_t>(ops[0]->root);
+  const std::size_t root = ops[0]->root;
   const bool gathers = ops[0]->kind == Op::Kind::all_gather,
              scatters = ops[0]->kind == Op::Kind::reduce_scatter;
   std::vector<float> result(count * (gathers || scatters ? ranks : 1));
@@ -137,8 +137,8 @@ std::function<void()> placed(Membership& member, const StartedOp& op) {
   }
   const std::size_t place = member.collectives++;
   std::vector<StartedOp>& all = at_place(group.collectives, place);
-  all.resize(static_cast<std::size_t>(group.size));
-  all[static_cast<std::size_t>(member.rank)] = op;
+  all.resize(group.size);
+  all[member.rank] = op;
   return [&group, place] { try_collective(group, place); };
 }
 

@@ -85,7 +85,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
                        reserve_bytes < kReserve || (running_mean == nullptr) != (running_variance == nullptr);
   if (refused) return CUDNN_STATUS_BAD_PARAM;
   enqueue_on(handle, [=] {
-    const auto channels = static_cast<std::size_t>(in.dims[1]);
+    const std::size_t channels = in.dims[1];
     const double count = count_of(in);
     std::vector<double> mean(channels), variance(channels);
     for_each_element(in, [&](std::size_t c, std::int64_t at) { mean[c] += read(in, x, at) / count; });
@@ -96,12 +96,12 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     auto* means = static_cast<float*>(saved_mean);
     auto* inverses = static_cast<float*>(saved_inverse);
     for (std::size_t c = 0; c < channels; ++c) {
-      means[c] = static_cast<float>(mean[c]);
-      inverses[c] = static_cast<float>(1 / std::sqrt(variance[c] + epsilon));
+      means[c] = mean[c];
+      inverses[c] = 1 / std::sqrt(variance[c] + epsilon);
       if (running_mean == nullptr) continue;
       auto &old_mean = static_cast<float*>(running_mean)[c], &old = static_cast<float*>(running_variance)[c];
-      old_mean = static_cast<float>((1 - follow) * old_mean + follow * mean[c]);
-      old = static_cast<float>((1 - follow) * old + follow * variance[c] * count / (count - 1));
+      old_mean = (1 - follow) * old_mean + follow * mean[c];
+      old = (1 - follow) * old + follow * variance[c] * count / (count - 1);
     }
     for_each_element(in, [&](std::size_t c, std::int64_t at) {
       const double normal = (read(in, x, at) - mean[c]) * inverses[c];
@@ -128,7 +128,7 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
                        work_bytes < 2 * kWork || reserve == nullptr || reserve_bytes < kReserve;
   if (refused) return CUDNN_STATUS_BAD_PARAM;
   enqueue_on(handle, [=] {
-    const auto channels = static_cast<std::size_t>(in.dims[1]);
+    const std::size_t channels = in.dims[1];
     const double count = count_of(in);
     const auto *mean = static_cast<const float*>(saved_mean),
                *inverse = static_cast<const float*>(saved_inverse);
@@ -141,8 +141,8 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
       weighted[c] += read(in, dy, at) * normal(c, at);
     });
     for (std::size_t c = 0; c < channels; ++c) {
-      static_cast<float*>(scale_gradient)[c] = static_cast<float>(weighted[c]);
-      static_cast<float*>(bias_gradient)[c] = static_cast<float>(sum[c]);
+      static_cast<float*>(scale_gradient)[c] = weighted[c];
+      static_cast<float*>(bias_gradient)[c] = sum[c];
     }
     for_each_element(in, [&](std::size_t c, std::int64_t at) {
       const double rest = read(in, dy, at) - (sum[c] + normal(c, at) * weighted[c]) / count;

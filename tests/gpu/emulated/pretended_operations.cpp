@@ -62,7 +62,7 @@ class Run {
     const std::int64_t place = one.tensor.at(within(one.tensor, at));
     if (const auto seen = views_.find(one.number); seen != views_.end())
       return read(seen->second.tensor, seen->second.memory, place);
-    if (one.inside) return buffers_.at(one.number)->at(static_cast<std::size_t>(place));
+    if (one.inside) return buffers_.at(one.number)->at(place);
     return read(one.tensor, one.memory, place);
   }
   void store(const Operand& one, const Sizes& at, double value) {
@@ -70,7 +70,7 @@ class Run {
     if (!one.inside) return write(one.tensor, one.memory, place, value);
     auto& buffer = buffers_[one.number];
     if (buffer == nullptr) buffer = std::make_shared<std::vector<double>>(elements(one.tensor));
-    buffer->at(static_cast<std::size_t>(place)) = rounded(one.tensor.type, value);
+    buffer->at(place) = rounded(one.tensor.type, value);
   }
   /// The same elements under other strides.
   void see(const Operand& from, const Operand& as) {
@@ -129,7 +129,7 @@ double function(const Step& step, const std::vector<double>& v, const Sizes& at)
     case CUDNN_POINTWISE_LOG:
       return std::log(v[0]);
     case CUDNN_POINTWISE_GEN_INDEX:
-      return at[static_cast<std::size_t>(step.axis)];
+      return at[step.axis];
     case CUDNN_POINTWISE_CMP_GE:
       return v[0] >= v[1] ? 1 : 0;
     case CUDNN_POINTWISE_BINARY_SELECT:
@@ -196,7 +196,7 @@ void* memory_of(const Item& tensor, const Item& pack) {
   const auto numbers = pack.all<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto pointers = pack.all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   const auto found = std::ranges::find(numbers, number_of(tensor));
-  const auto at = static_cast<std::size_t>(found - numbers.begin());
+  const std::size_t at = found - numbers.begin();
   return at < pointers.size() ? pointers[at] : nullptr;
 }
 

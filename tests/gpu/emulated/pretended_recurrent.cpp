@@ -117,8 +117,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t one, cu
   if (refused) return CUDNN_STATUS_BAD_PARAM;
   enqueue_on(handle, [=] {
     const test::Array values = reference::forward(case_of(rnn, in, x, weights));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      write(cuda_type(rnn.type), y, static_cast<std::int64_t>(i), values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) write(cuda_type(rnn.type), y, i, values[i]);
     *static_cast<Reserve*>(reserve) = {x, weights, nullptr};
   });
   return CUDNN_STATUS_SUCCESS;
@@ -143,7 +142,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
     const auto gradients =
         reference::backward(case_of(rnn, in, kept.x, weights), array_of(rnn.type, dy, elements(out)));
     for (std::size_t i = 0; i < gradients.inputs[0].size(); ++i)
-      write(cuda_type(rnn.type), dx, static_cast<std::int64_t>(i), gradients.inputs[0][i]);
+      write(cuda_type(rnn.type), dx, i, gradients.inputs[0][i]);
   });
   return CUDNN_STATUS_SUCCESS;
 }

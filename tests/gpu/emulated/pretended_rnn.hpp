@@ -66,18 +66,16 @@ void for_each_weight(const Rnn& rnn, const Visit& visit) {
       const bool of_input = l < rnn.gates();
       const std::int64_t unit = d * rnn.gates() + gate_of_model(rnn, l % rnn.gates());
       const std::int64_t begin = begin_of(rnn, d, l), count = std::int64_t{rnn.hidden} * columns_of(rnn, l);
-      for (std::int64_t i = 0; i < count; ++i)
-        visit(of_input ? 0 : 1, static_cast<std::size_t>(unit * count + i), begin + i);
+      for (std::int64_t i = 0; i < count; ++i) visit(of_input ? 0 : 1, unit * count + i, begin + i);
       for (std::int64_t i = 0; of_input && i < rnn.hidden; ++i)
-        visit(2, static_cast<std::size_t>(unit * rnn.hidden + i), begin + count + i);
+        visit(2, unit * rnn.hidden + i, begin + count + i);
     }
   }
 }
 
 inline test::Array array_of(cudnnDataType_t type, const void* memory, std::size_t count) {
   test::Array values;
-  for (std::size_t i = 0; i < count; ++i)
-    values.push_back(read(cuda_type(type), memory, static_cast<std::int64_t>(i)));
+  for (std::size_t i = 0; i < count; ++i) values.push_back(read(cuda_type(type), memory, i));
   return values;
 }
 

@@ -172,7 +172,7 @@ TEST_CASE("ranks that only measure run no point, and the ranks of each point mea
     two.prepare_launch();
     for (RankOptions& one : two.options) {
       one.measure_only = false;
-      one.validation.point = static_cast<int>(point);
+      one.validation.point = point;
     }
     CHECK(two.run() == std::vector<std::string>(2));
   }

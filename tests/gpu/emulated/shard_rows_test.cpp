@@ -14,7 +14,7 @@ constexpr std::int64_t kSamples = 2, kChannels = 3;
 float number_at(std::int64_t sample, std::int64_t channel, const std::vector<std::int64_t>& row) {
   std::int64_t number = sample * kChannels + channel;
   for (const std::int64_t one : row) number = number * 6 + one;
-  return static_cast<float>(number);
+  return number;
 }
 
 /// Calls visit(sample, channel, row, index in row-major order) for all elements of a map with these rows.
@@ -84,7 +84,7 @@ TEST_CASE("a box of rows goes through a message, position after position, and ba
   const Maps maps = any_maps();
   const std::vector<Rows> own{{0, 4}, {0, 6}}, box{{2, 5}, {1, 3}}, read{{1, 5}, {2, 4}};
   const PartialMap from = maps.filled(own), to = maps.empty(read);
-  std::vector<float> message(static_cast<std::size_t>(kSamples * kChannels * 3 * 2), -1);
+  std::vector<float> message(kSamples * kChannels * 3 * 2, -1);
   move_elements(rows_to_message(from, box), from.tensor.data(), message.data(), maps.device->stream.get());
   cudaStreamSynchronize(maps.device->stream.get());
   std::size_t at = 0;

@@ -225,7 +225,7 @@ TrainedInParts trained_in_parts(const Model& model, const GpuOptions& gpu) {
   const std::size_t layers = model.layers.size(), middle = layers / 2;
   TrainedInParts result;
   for (int step = 0; step < 5; ++step) {
-    network.fill_with_synthetic_data(static_cast<std::uint64_t>(step));
+    network.fill_with_synthetic_data(step);
     const emulated::LaunchCount count;
     network.run_forward(0, middle);
     network.run_forward(middle, layers);

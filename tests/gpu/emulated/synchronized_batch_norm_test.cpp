@@ -33,9 +33,9 @@ TEST_CASE("batch norm over two devices with half of the samples each equals the 
   c.inputs = {uniform_array(static_cast<std::size_t>(4 * channels * 16), 1)};
   for (double& value : c.inputs[0]) value += 2;  // a mean other than zero
   for (std::size_t k = 0; k < 4; ++k)
-    c.parameters[k] = uniform_array(static_cast<std::size_t>(channels), 20 + static_cast<std::uint32_t>(k));
+    c.parameters[k] = uniform_array(channels, 20 + static_cast<std::uint32_t>(k));
   Layered l{c, way};
-  const auto count = static_cast<std::size_t>(channels);
+  const std::size_t count = channels;
   std::vector<float> scale = l.parameter(0), shift = l.parameter(1);
   const double elements = static_cast<double>(l.elements()) / static_cast<double>(channels);
   struct Device {
@@ -79,7 +79,7 @@ TEST_CASE("batch norm over two devices with half of the samples each equals the 
   }
   const reference::Gradients expected = l.backward();
   check_near(l.dx.values(), expected.inputs[0], 2 * way.margin());
-  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto middle = errors.begin() + count;
   check_near({middle, errors.end()}, expected.parameters[0], 2 * way.margin());
   check_near({errors.begin(), middle}, expected.parameters[1], 2 * way.margin());
 }

@@ -10,7 +10,7 @@ using namespace stepcast;
 
 TEST_CASE("all-reduces over P ranks yield times of messages of 1/P of the bytes, on rank 0", "[gpu]") {
   const int ranks = GENERATE(2, 3);
-  std::vector<std::vector<MessageTime>> times(static_cast<std::size_t>(ranks));
+  std::vector<std::vector<MessageTime>> times(ranks);
   std::vector<std::int64_t> largest(times.size());
   run_ranks("memory", ranks, [&](Transport& transport) {
     const auto rank = transport.rank().index();

@@ -23,7 +23,7 @@ const std::string kStart = R"(
 
 double numbers(const Shape& shape) {
   double product = 1;
-  for (const std::int64_t size : shape) product *= static_cast<double>(size);
+  for (const std::int64_t size : shape) product *= size;
   return product;
 }
 
@@ -75,8 +75,7 @@ TEST_CASE("norms compute every ReLU of ResNet-50, so that 64 samples in bf16 mov
     if (kind == LayerKind::relu) separate += 5 * bytes_of(i);
     if (kind == LayerKind::add) separate += 3 * bytes_of(i);
     for (const int from : model.layers[i].inputs) {
-      if (from >= 0 && ++readers[static_cast<std::size_t>(from)] > 1)
-        separate += 3 * bytes_of(static_cast<std::size_t>(from));  // the sum of two gradients
+      if (from >= 0 && ++readers[from] > 1) separate += 3 * bytes_of(from);  // the sum of two gradients
     }
   }
   double fused = separate;

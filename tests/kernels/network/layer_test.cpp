@@ -189,7 +189,7 @@ TEST_CASE("dropout drops its share, keeps the mean, and draws another mask every
   Bench bench(*backend, c);
   bench.kernel->run(Pass::forward);
   const std::vector<float> first = bench.kernel->output().read();
-  const auto dropped = static_cast<double>(std::count(first.begin(), first.end(), 0.f));
+  const double dropped = std::count(first.begin(), first.end(), 0.f);
   CHECK(dropped / 40000 == Approx(0.3).margin(0.01));  // four standard deviations are 0.0092
   CHECK(*std::max_element(first.begin(), first.end()) == Approx(1 / 0.7));
   bench.kernel->run(Pass::forward);

@@ -31,7 +31,7 @@ struct PlainNetwork {
     for (Case& c : cases) {
       c.inputs.clear();
       for (const int from : c.layer.inputs) {
-        c.inputs.push_back(from < 0 ? input : outputs[static_cast<std::size_t>(from)]);
+        c.inputs.push_back(from < 0 ? input : outputs[from]);
       }
       outputs.push_back(reference::forward(c));
     }
@@ -50,7 +50,7 @@ struct PlainNetwork {
       result[i] = g.parameters;
       for (std::size_t k = 0; k < g.inputs.size(); ++k) {
         if (cases[i].layer.inputs[k] < 0) continue;
-        Array& sum = to_output[static_cast<std::size_t>(cases[i].layer.inputs[k])];
+        Array& sum = to_output[cases[i].layer.inputs[k]];
         for (std::size_t j = 0; j < sum.size(); ++j) sum[j] += g.inputs[k][j];
       }
     }
@@ -82,7 +82,7 @@ double gradient_variance(std::int64_t batch) {
   Network network(*backend, two_layer_model(5), {.batch = batch});
   std::vector<double> sums, squares;
   for (int i = 0; i < kBatches; ++i) {
-    network.fill_with_synthetic_data(static_cast<std::uint64_t>(i + 1));
+    network.fill_with_synthetic_data(i + 1);
     run_forward_and_backward(network);
     const std::vector<float> gradient = network.kernel(0).read_gradient(0);
     sums.resize(gradient.size());

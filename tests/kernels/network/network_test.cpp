@@ -37,7 +37,7 @@ TEST_CASE("each element of a large array depends on its index, not on the thread
   const std::vector<float> values = tensor->read();
   for (std::size_t i = 0; i < values.size(); i += 997) {
     RandomKey own = key;
-    own.item = static_cast<std::uint32_t>(i / 2);
+    own.item = i / 2;
     const UniformPair pair = uniform_pair(own);
     CHECK(values[i] == static_cast<float>(2 * (i % 2 == 0 ? pair.first : pair.second) - 1));
   }
@@ -105,7 +105,7 @@ TEST_CASE("inputs from another network have the same values in any layout", "[ke
     const auto tensor = backend->make_activations(shape);
     CHECK(tensor->shape() == shape);
     std::vector<float> values(tensor->elements());
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i;
     tensor->copy_from(values.data());
     std::vector<float> back(values.size());
     tensor->copy_to(back.data());

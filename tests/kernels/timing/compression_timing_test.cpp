@@ -64,7 +64,7 @@ TEST_CASE("a capture of compression takes a new gradient for each kernel and res
   const auto next = [&] {
     restored.push_back(*std::max_element(gradient.begin(), gradient.end()));
     std::fill(gradient.begin(), gradient.end(), 0.0F);
-    gradient[17] = static_cast<float>(++steps);
+    gradient[17] = ++steps;
     return std::span(gradient);
   };
   const CompressionTrace trace = capture_compression({.name = "t",
@@ -76,7 +76,7 @@ TEST_CASE("a capture of compression takes a new gradient for each kernel and res
                                                       .next_gradient = next});
   CHECK(steps == 3 * 4);  // two repetitions and one to warm up, each for the copy and three kernels
   // The kernels restore the gradient: one element is exact in 1 bit, a half and the top 0.1 %.
-  for (std::size_t i = 1; i < restored.size(); ++i) CHECK(restored[i] == static_cast<float>(i));
+  for (std::size_t i = 1; i < restored.size(); ++i) CHECK(restored[i] == i);
   CHECK_THAT(trace.source, Catch::Contains("backward passes"));
 }
 

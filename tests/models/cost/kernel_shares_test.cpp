@@ -184,8 +184,7 @@ TEST_CASE("the rule is within 15 % of the layers of two profiles, and within 6 %
     }
   }
   REQUIRE(errors.size() > 300);
-  std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2),
-                   errors.end());
+  std::nth_element(errors.begin(), errors.begin() + (errors.size() / 2), errors.end());
   CHECK(errors[errors.size() / 2] < 0.15);
   CHECK(apart / measured < 0.15);
   CHECK(std::abs(rule / measured - 1) < 0.06);

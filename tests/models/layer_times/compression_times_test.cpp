@@ -15,7 +15,7 @@ CompressionTrace compressed_trace() {
       "here", "cpu", "2026-11-21", "stepcast capture-compression", "measured", 1, 4096, 64, 0.01, {}, {}};
   trace.copy = {{0.5, 0.5, 0.5}, {1e-10, 2e-10, 3e-10}};
   for (const auto kind : {Compression::one_bit, Compression::fp16, Compression::top_k}) {
-    const double factor = static_cast<double>(kind);
+    const auto factor = static_cast<double>(kind);
     trace.codecs.push_back(
         {kind, {{0.5, 0.5, 0.5}, {factor * 1e-9, factor * 1e-9, 1}}, {{0.25}, {factor * 1e-10}}});
   }

@@ -97,7 +97,7 @@ TEST_CASE("the GPT-3 family has the published millions of parameters", "[models]
                                                 {"gpt3-13b", 12'850, 5},
                                                 {"gpt3-175b", 174'600, 50}}));
   CAPTURE(published.name);
-  CHECK(static_cast<double>(trainable_parameters(shipped_model(published.name))) / 1e6 ==
+  CHECK(trainable_parameters(shipped_model(published.name)) / 1e6 ==
         Approx(published.millions).margin(published.tolerance).epsilon(0));
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("a transformer stack has the parameters of its closed form", "[models]
       stack("layers: " + std::to_string(l) + ", width: 12, heads: 3, sequence: 7, vocabulary: 50, " +
             "expansion: " + std::to_string(e));
   CHECK(trainable_parameters(model) == l * ((4 + 2 * e) * w * w + (9 + e) * w) + 2 * w + v * w);
-  CHECK(model.layers.size() == static_cast<std::size_t>(10 * l + 3));
+  CHECK(std::ssize(model.layers) == 10 * l + 3);
   CHECK(model.input == Shape{7, 12});
 }
 
@@ -36,7 +36,7 @@ TEST_CASE(
 
 TEST_CASE("the shortcuts of a block skip attention and the pair of dense layers", "[models]") {
   const Model model = stack("layers: 2, width: 12, heads: 3, sequence: 7, vocabulary: 50");
-  const auto name_of = [&](int index) { return model.layers[static_cast<std::size_t>(index)].name; };
+  const auto name_of = [&](int index) { return model.layers[index].name; };
   const Layer& first = layer_named(model, "block1_add1");
   CHECK(name_of(first.inputs[0]) == "block1_projection");
   CHECK(name_of(first.inputs[1]) == "block0_add2");

@@ -76,7 +76,7 @@ inline std::string text(const std::string& bytes) {
 }
 
 inline void add_numbers(Graph& graph, const std::string& name, const Shape& numbers) {
-  auto& tensor = graph.weight(name, {static_cast<std::int64_t>(numbers.size())});
+  auto& tensor = graph.weight(name, {std::ssize(numbers)});
   tensor.set_data_type(onnx::TensorProto::INT64);
   for (const std::int64_t number : numbers) tensor.add_int64_data(number);
 }

@@ -273,9 +273,9 @@ TEST_CASE("networks from ONNX refuse damaged and oversized files in one line", "
 
 TEST_CASE("any changed byte of an ONNX file is read or refused in one line", "[models]") {
   const auto graph = GENERATE(0, 1, 2, 3, 4);
-  const std::string whole = std::vector<Graph>{residual(), recurrent(), attention(true), attention(false),
-                                               written_out()}[static_cast<std::size_t>(graph)]
-                                .bytes("y");
+  const std::string whole =
+      std::vector<Graph>{residual(), recurrent(), attention(true), attention(false), written_out()}[graph]
+          .bytes("y");
   for (std::size_t i = 0; i < whole.size(); ++i) {
     for (const int change : {1, 2, 0x80, 0xff}) {
       std::string damaged = whole;

@@ -226,8 +226,8 @@ TEST_CASE("the image network of DistBelief can be partitioned over 81 machines, 
   CHECK(parts.spatial.parts == Parts{9, 9});
   CHECK(image.layers[parts.spatial.whole_from].name == "pool3");
   CHECK(parts.sharded.part.layers[0].output == Shape{18, 12, 12});
-  const auto all = static_cast<double>(trainable_parameters(image));
-  const auto largest = static_cast<double>(trainable_parameters(parts.sharded.part));
+  const double all = trainable_parameters(image);
+  const double largest = trainable_parameters(parts.sharded.part);
   CHECK(largest < all / 81 * (12.0 * 12 * 81 / 1e4) *
                       1.01);  // twelve rows and columns of a hundred, where 11.1 is even
   CHECK(largest > all / 81);

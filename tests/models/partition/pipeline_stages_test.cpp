@@ -22,8 +22,7 @@ double slowest(const std::vector<double>& seconds, const Stages& cuts) {
 
 /// The least time of the slowest stage, by trying every division into stages.
 double by_enumeration(const std::vector<double>& seconds, std::size_t begin, int stages) {
-  if (stages == 1)
-    return std::accumulate(seconds.begin() + static_cast<std::ptrdiff_t>(begin), seconds.end(), 0.0);
+  if (stages == 1) return std::accumulate(seconds.begin() + begin, seconds.end(), 0.0);
   double best = 1e300, own = 0;
   for (std::size_t i = begin; i + static_cast<std::size_t>(stages) <= seconds.size(); ++i) {
     own += seconds[i];
@@ -65,7 +64,7 @@ TEST_CASE("stages hold every parameter once and read the outputs of earlier stag
     const Model stage = stage_model(model, cuts[i], cuts[i + 1]);
     parameters += trainable_parameters(stage);
     for (const Layer& layer : stage.layers) {
-      for (const int input : layer.inputs) CHECK(input < static_cast<int>(stage.layers.size()));
+      for (const int input : layer.inputs) CHECK(input < std::ssize(stage.layers));
     }
   }
   CHECK(parameters == trainable_parameters(model));

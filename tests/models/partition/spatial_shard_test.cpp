@@ -47,13 +47,13 @@ TEST_CASE("the parts of a map cover it, and their windows are padded only at its
 TEST_CASE("a halo box holds the rows that the target needs, with the corners exchanged before", "[models]") {
   const Model model = maps("{name: a, kind: convolution, filters: 3, kernel: 3, pad: 1}", 24);
   const SpatialPartition partition{{2, 2}, 2};
-  const auto below = halo_box(model, partition, 0, false, 3, 1, true);  // columns first: own rows only
+  const auto below = halo_box(model, partition, {0, false, 3, 1, true});  // columns first: own rows only
   CHECK(below[0].first == 12);
   CHECK(below[0].last == 24);
   CHECK(below[1].first == 5);
   CHECK(below[1].last == 6);
   const auto above =
-      halo_box(model, partition, 0, false, 3, 0, true);  // then rows, with the column from the left
+      halo_box(model, partition, {0, false, 3, 0, true});  // then rows, with the column from the left
   CHECK(above[0].first == 11);
   CHECK(above[0].last == 12);
   CHECK(above[1].first == 5);

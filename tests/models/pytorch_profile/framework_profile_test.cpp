@@ -87,10 +87,8 @@ TEST_CASE("views of FSDP's flat parameter are no layers, nor is the gradient tha
 
 TEST_CASE("the scaler of mixed precision belongs to the loss and the update", "[models]") {
   const ImportedSteps read = imported_steps(steps([](Events& events, double t) {
-    events.kernel("mul", events.host("aten::mul", t + 100, 4, static_cast<int>(t), false, "[[],[]]"), t + 101,
-                  2);
-    events.kernel("mul", events.host("MulBackward0", t + 200, 4, static_cast<int>(t), true, "[[]]"), t + 201,
-                  3);
+    events.kernel("mul", events.host("aten::mul", t + 100, 4, t, false, "[[],[]]"), t + 101, 2);
+    events.kernel("mul", events.host("MulBackward0", t + 200, 4, t, true, "[[]]"), t + 201, 3);
     events.kernel("amp", events.host("aten::_amp_foreach_non_finite_check_and_unscale_", t + 320, 8), t + 321,
                   7);
     events.kernel("amp", events.host("aten::_amp_update_scale_", t + 340, 8), t + 341, 1);

@@ -56,7 +56,7 @@ inline ImportedSteps imported_steps(const std::string& text, double ordinary_ste
   const ProfileNetwork network = profile_network("p", result.all.steps.front().operators, 2, "net", {});
   CHECK(network.fault.empty());
   result.model = network.model;
-  result.trace = profile_trace(profile, result.all, network.model, network.match, 2, ordinary_step);
+  result.trace = profile_trace(profile, result.all, {network.model, network.match}, 2, ordinary_step);
   return result;
 }
 

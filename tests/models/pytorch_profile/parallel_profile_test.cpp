@@ -157,8 +157,7 @@ TEST_CASE("an addition reads both inputs in the shape that the profile records",
     const std::vector<std::string> outputs{"[[2,4,9]]", "[[8,9]]", "[[2,4,3,3]]", "[[]]"};
     for (int i = 3; i >= 0; --i) {
       const double at = t + 200 - 20 * i;
-      const int id = events.host(nodes[static_cast<std::size_t>(i)], at, 8, s + i, true,
-                                 outputs[static_cast<std::size_t>(i)]);
+      const int id = events.host(nodes[i], at, 8, s + i, true, outputs[i]);
       events.kernel("e", id, at + 1, 10);
       if (i == 1) events.host("torch::autograd::AccumulateGrad", at + 10, 4, -1, false, "[[9]]");
       if (i == 1) events.host("torch::autograd::AccumulateGrad", at + 15, 4, -1, false, "[[9,9]]");

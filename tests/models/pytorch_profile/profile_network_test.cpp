@@ -83,7 +83,7 @@ Imported imported(const std::vector<Op>& ops, bool shapes, const std::vector<std
   const Profile profile = read_profile(file.name());
   const Attribution all = attribute(profile);
   ProfileNetwork network = profile_network("p", all.steps.front().operators, 2, "net", parameters);
-  Trace trace = profile_trace(profile, all, network.model, network.match, 2);
+  Trace trace = profile_trace(profile, all, {network.model, network.match}, 2);
   return {std::move(network), std::move(trace)};
 }
 
@@ -97,7 +97,7 @@ std::string kinds(const Model& model) {
 std::vector<std::string> inputs(const Model& model, std::size_t layer) {
   std::vector<std::string> names;
   for (const int input : model.layers.at(layer).inputs)
-    names.push_back(input < 0 ? "input" : model.layers[static_cast<std::size_t>(input)].name);
+    names.push_back(input < 0 ? "input" : model.layers[input].name);
   return names;
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("the trace of a network from a profile has all of the profile's time",
 TEST_CASE("without shapes all layers are measured, and parameters come from a list", "[models]") {
   const std::vector<Op> ops = residual_network();
   const auto [network, trace] = imported(ops, false, {108, 4, 4, 8, 4, 7, 3, 160, 10});
-  CHECK(network.measured == static_cast<int>(ops.size()));
+  CHECK(network.measured == std::ssize(ops));
   CHECK(network.model.layers[3].parameters.front().elements() == 8);
   CHECK_THROWS_WITH(imported(ops, false),
                     Contains("--parameters: p holds no shapes") && Contains("9 parameters"));

@@ -79,7 +79,7 @@ Trace trace_of_profile(const std::string& text, const std::string& model_text = 
   const Attribution all = attribute(profile);
   const Model model = model_of(model_text);
   const auto& operators = all.steps.front().operators;
-  return profile_trace(profile, all, model, match_layers("p", operators, model, recorded_batch(operators)),
+  return profile_trace(profile, all, {model, match_layers("p", operators, model, recorded_batch(operators))},
                        2);
 }
 
@@ -379,7 +379,7 @@ TEST_CASE("a truncated gzip file is refused", "[models]") {
       (std::filesystem::temp_directory_path() / ("cut-" + std::to_string(getpid()) + ".gz")).string();
   const std::string text = two_steps(true);
   const gzFile packed = gzopen(name.c_str(), "wb");
-  gzwrite(packed, text.data(), static_cast<unsigned>(text.size()));
+  gzwrite(packed, text.data(), text.size());
   gzclose(packed);
   CHECK(read_profile(name).kernels.size() == 20);
   std::filesystem::resize_file(name, std::filesystem::file_size(name) / 2);

@@ -134,7 +134,7 @@ TEST_CASE("hostile texts are data in JSON and in timelines", "[report][hostile]"
   for (std::size_t i = 0; i < kHostile.size(); ++i) {
     timeline.ranks.push_back({static_cast<int>(i), kHostile[i]});
     Span span;
-    span.rank = static_cast<int>(i);
+    span.rank = i;
     span.name = timeline.name(kHostile[i]);
     span.end = 1;
     timeline.add(span);

@@ -61,7 +61,7 @@ TEST_CASE("64 draws suffice for a smooth monotonic function", "[report]") {
 TEST_CASE("the indices of the Ishigami function are 0.3139, 0.4424 and 0", "[report]") {
   // T. Ishigami, T. Homma, ISUMA 1990, with a = 7, b = 0.1: closed form of its variance decomposition.
   const auto found = indices(8192, [](const auto& u) {
-    const auto angle = [&](int i) { return (2 * u[static_cast<std::size_t>(i)] - 1) * std::numbers::pi; };
+    const auto angle = [&](int i) { return (2 * u[i] - 1) * std::numbers::pi; };
     return std::sin(angle(0)) + 7 * std::pow(std::sin(angle(1)), 2) +
            0.1 * std::pow(angle(2), 4) * std::sin(angle(0));
   });

@@ -75,7 +75,7 @@ std::vector<json> events(const json& file, const std::string& phase, const std::
 std::string unpacked(const std::filesystem::path& file) {
   const gzFile packed = gzopen(file.c_str(), "rb");
   std::string text(100000, ' ');
-  text.resize(static_cast<std::size_t>(gzread(packed, text.data(), 100000)));
+  text.resize(gzread(packed, text.data(), 100000));
   gzclose(packed);
   return text;
 }

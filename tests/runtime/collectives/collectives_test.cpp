@@ -14,12 +14,12 @@ using Values = std::vector<float>;
 /// Whole numbers, so that sums are exact; neighbouring elements differ.
 Values whole_numbers(int rank, std::int64_t elements) {
   Values values;
-  for (std::int64_t i = 0; i < elements; ++i) values.push_back(static_cast<float>((7 * rank + 3 * i) % 1001));
+  for (std::int64_t i = 0; i < elements; ++i) values.push_back((7 * rank + 3 * i) % 1001);
   return values;
 }
 
 Values sum_of(int ranks, std::int64_t elements) {
-  Values sum(static_cast<std::size_t>(elements), 0);
+  Values sum(elements, 0);
   for (int rank = 0; rank < ranks; ++rank) {
     const Values one = whole_numbers(rank, elements);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
@@ -31,7 +31,7 @@ Values sum_of(int ranks, std::int64_t elements) {
 void play_on(const std::string& kind, const Schedule& schedule, std::vector<Values>& buffers) {
   run_ranks(kind, schedule.ranks, [&](Transport& transport) {
     Values& buffer = buffers[transport.rank().index()];
-    const auto elements = static_cast<std::int64_t>(buffer.size());
+    const std::int64_t elements = buffer.size();
     execute_rounds(transport, rounds_of(schedule, transport.rank().value, elements), buffer.data());
     barrier(transport);
   });
@@ -57,7 +57,7 @@ TEST_CASE("every real all-reduce leaves exactly the sum on every rank", "[valida
   for (const int channels : {2, 3}) choices.push_back({.algorithm = Algorithm::ring, .channels = channels});
   for (const AllReduceChoice& choice : choices) {
     CAPTURE(kind, ranks, elements, algorithm_names()[static_cast<std::size_t>(choice.algorithm)]);
-    const auto schedule = all_reduce_schedule(choice, {ranks, 1}, {4.0 * static_cast<double>(elements)});
+    const auto schedule = all_reduce_schedule(choice, {ranks, 1}, {4.0 * elements});
     for (const Values& buffer : played(kind, *schedule, elements)) CHECK(buffer == sum_of(ranks, elements));
   }
 }
@@ -80,8 +80,7 @@ TEST_CASE("every algorithm that Open MPI would choose leaves exactly the sum on 
           "[validate][collectives]") {
   const int ranks = GENERATE(1, 2, 3, 4, 5, 6, 7, 8);
   const std::int64_t elements = GENERATE(1, 3, 100, 1500, 3000, 10'000, 100'000);
-  const auto schedule =
-      all_reduce_schedule({.algorithm = Algorithm::mpi}, {ranks, 1}, {4.0 * static_cast<double>(elements)});
+  const auto schedule = all_reduce_schedule({.algorithm = Algorithm::mpi}, {ranks, 1}, {4.0 * elements});
   CAPTURE(ranks, elements);
   for (const Values& buffer : played("memory", *schedule, elements)) CHECK(buffer == sum_of(ranks, elements));
 }
@@ -99,10 +98,10 @@ TEST_CASE("a real reduce-scatter leaves exactly the sums of the parts, which an 
   std::vector<Values> buffers = played(kind, scatter, kElements);
   std::vector<int> owners(sum.size(), 0);
   for (int rank = 0; rank < ranks; ++rank) {
-    Values& buffer = buffers[static_cast<std::size_t>(rank)];
+    Values& buffer = buffers[rank];
     Values own(sum.size(), -1);  // values of the other parts have no influence
     for (const Slice& slice : slices_after_reduce_scatter(scatter, rank, kElements)) {
-      for (auto i = static_cast<std::size_t>(slice.begin); i < static_cast<std::size_t>(slice.end); ++i) {
+      for (std::size_t i = slice.begin; i < static_cast<std::size_t>(slice.end); ++i) {
         own[i] = buffer[i];
         ++owners[i];
       }
@@ -134,9 +133,9 @@ TEST_CASE("a real all-to-all transposes the exchange matrix", "[validate][collec
   CAPTURE(kind, ranks);
   const auto buffers = played(kind, all_to_all({ranks, 1}), static_cast<std::int64_t>(all));
   for (std::size_t source = 0; source < count; ++source) {
-    const Values sent = whole_numbers(static_cast<int>(source), static_cast<std::int64_t>(all));
+    const Values sent = whole_numbers(source, all);
     for (std::size_t target = 0; target < count; ++target) {
-      const auto begin = static_cast<std::ptrdiff_t>((source * count + target) * kPart);
+      const std::ptrdiff_t begin = (source * count + target) * kPart;
       CHECK(std::equal(sent.begin() + begin, sent.begin() + begin + kPart, buffers[target].begin() + begin));
     }
   }

@@ -21,7 +21,7 @@ Plan plan_with(Collective::Kind kind, int groups, int size, std::int64_t element
   plan.communicators.push_back(communicator);
   Collective collective;
   collective.kind = kind;
-  collective.buffer = {Array::gradients, {0, elements}, {4.0 * static_cast<double>(elements)}};
+  collective.buffer = {Array::gradients, {0, elements}, {4.0 * elements}};
   if (kind == Collective::Kind::exchange)
     collective.schedule = std::make_shared<const Schedule>(flat_reduce({size, 1}));
   plan.collectives.push_back(collective);
@@ -29,20 +29,20 @@ Plan plan_with(Collective::Kind kind, int groups, int size, std::int64_t element
 }
 
 Buffers values(int ranks, std::int64_t elements) {
-  Buffers buffers(static_cast<std::size_t>(ranks));
+  Buffers buffers(ranks);
   for (std::size_t rank = 0; rank < buffers.size(); ++rank) {
     for (std::int64_t i = 0; i < elements; ++i)
-      buffers[rank].push_back(static_cast<float>(100 * (rank + 1) + static_cast<std::size_t>(i)));
+      buffers[rank].push_back(100 * (rank + 1) + static_cast<std::size_t>(i));
   }
   return buffers;
 }
 
 /// Executes the collective as ranks without the library do.
 Buffers played(const Plan& plan, Buffers buffers) {
-  run_ranks("memory", static_cast<int>(buffers.size()), [&](Transport& transport) {
+  run_ranks("memory", buffers.size(), [&](Transport& transport) {
     auto& own = buffers[transport.rank().index()];
     RankCollectives collectives(plan, {}, transport.rank());
-    for (const auto& phase : collectives.phases(CollectiveId{0}, static_cast<std::int64_t>(own.size())))
+    for (const auto& phase : collectives.phases(CollectiveId{0}, std::ssize(own)))
       execute_rounds(transport, phase, own.data());
   });
   return buffers;
@@ -56,7 +56,7 @@ struct Member {
 
 float sum_at(const std::map<int, Member>& group, std::int64_t i) {
   float sum = 0;
-  for (const auto& [number, member] : group) sum += (*member.buffer)[static_cast<std::size_t>(i)];
+  for (const auto& [number, member] : group) sum += (*member.buffer)[i];
   return sum;
 }
 
@@ -83,7 +83,7 @@ void exchange(std::map<int, Member>& group) {
         if (transfer.way == Transfer::Way::send) continue;
         auto& way = on_the_way[{transfer.peer, number}];
         REQUIRE_FALSE(way.empty());  // otherwise NCCL would hang
-        REQUIRE(static_cast<std::int64_t>(way.front().size()) == transfer.slice.size());
+        REQUIRE(std::ssize(way.front()) == transfer.slice.size());
         for (std::size_t i = 0; i < way.front().size(); ++i) {
           float& target = (*member.buffer)[static_cast<std::size_t>(transfer.slice.begin) + i];
           target = transfer.on_receive == OnReceive::reduce ? target + way.front()[i] : way.front()[i];
@@ -106,8 +106,7 @@ void carry_out(std::map<int, Member>& group) {
                 member.buffer->begin() + slice.begin);
   };
   const auto sum_into = [&](int owner, const Slice& slice) {
-    for (std::int64_t i = slice.begin; i < slice.end; ++i)
-      (*group.at(owner).buffer)[static_cast<std::size_t>(i)] = sum_at(group, i);
+    for (std::int64_t i = slice.begin; i < slice.end; ++i) (*group.at(owner).buffer)[i] = sum_at(group, i);
   };
   const Slice all{0, static_cast<std::int64_t>(group.at(0).buffer->size())};
   switch (call.kind) {
@@ -137,12 +136,12 @@ Buffers asked_of_library(const Plan& plan, Buffers buffers) {
       const GroupPlace place = place_in_group(communicator, RankId(rank));
       if (place.group != group) continue;
       RankCollectives collectives(plan, {}, RankId(rank));
-      const auto elements = static_cast<std::int64_t>(buffers[rank].size());
+      const std::int64_t elements = buffers[rank].size();
       members[place.number] = {library_collective(plan, CollectiveId{0}, RankId(rank), elements,
                                                   collectives.phases(CollectiveId{0}, elements)),
                                &buffers[rank]};
     }
-    REQUIRE(static_cast<int>(members.size()) == communicator.size);
+    REQUIRE(std::ssize(members) == communicator.size);
     carry_out(members);
   }
   return buffers;
@@ -167,7 +166,7 @@ TEST_CASE("a library executes each collective of a plan with the same result as 
     const int place = static_cast<int>(rank) % size;
     if (kind == Kind::reduce_scatter) {  // only its own part is defined
       for (const Slice& part : slices_after_reduce_scatter(schedule, place, elements)) {
-        for (auto i = static_cast<std::size_t>(part.begin); i < static_cast<std::size_t>(part.end); ++i)
+        for (std::size_t i = part.begin; i < static_cast<std::size_t>(part.end); ++i)
           CHECK(got[rank][i] == expected[rank][i]);
       }
     } else if (kind != Kind::reduce || place == 0) {

@@ -60,7 +60,7 @@ struct Gan {
   double loss_of_generator() {
     const std::vector<float> logits = network.kernel(kLogits).output().read();
     double sum = 0;
-    for (auto i = static_cast<std::size_t>(kSamples); i < logits.size(); ++i)
+    for (std::size_t i = kSamples; i < logits.size(); ++i)
       sum += std::log1p(std::exp(-static_cast<double>(logits[i])));
     return sum / static_cast<double>(kSamples);
   }

@@ -75,7 +75,7 @@ TEST_CASE("machines that each update their slice of a joint network take one ste
     alone.begin_update();
     alone.update(0, count, gradient.data());
     for (const std::size_t machine : {std::size_t{1}, std::size_t{0}}) {
-      joint.begin_update(static_cast<int>(machine));
+      joint.begin_update(machine);
       joint.network().update(machine * count / 2, (machine + 1) * count / 2, gradient.data());
     }
   }
@@ -92,7 +92,7 @@ TEST_CASE("a group runs a pass when its first rank starts it, and sums gradients
   std::vector<std::vector<float>> own;  // gradients, from networks that train alone
   for (const int number : {0, 1}) {
     NetworkOptions options{.batch = 2};
-    options.data_seed = static_cast<std::uint64_t>(1 + number);
+    options.data_seed = 1 + number;
     groups[number] = std::make_unique<GroupNetwork>(*backend, model, options, 2);
     Network alone(*backend, model, options);
     alone.run_forward(0, model.layers.size());

@@ -23,9 +23,9 @@ struct Side {
   }
 
   PayloadId send(int to, const std::vector<float>& values, const Pending& operation) {
-    const DevicePayloads::PayloadBuffer buffer = payloads.acquire(static_cast<std::int64_t>(values.size()));
+    const DevicePayloads::PayloadBuffer buffer = payloads.acquire(values.size());
     memory.to_device(values.data(), buffer.memory.get(), values.size());
-    return payloads.send(RankId(to), buffer, static_cast<std::int64_t>(values.size()), operation);
+    return payloads.send(RankId(to), buffer, values.size(), operation);
   }
   /// Takes a payload as a program does after it has received the message.
   std::vector<float> received(const PayloadId& payload) {
@@ -38,7 +38,7 @@ struct Side {
     }
     if (operation->error) std::rethrow_exception(operation->error);
     DevicePayloads::PayloadBuffer buffer = payloads.take_arrived(payload);
-    std::vector<float> values(static_cast<std::size_t>(payload.floats));
+    std::vector<float> values(payload.floats);
     memory.to_host(memory.record_event(), buffer.memory.get(), values.data(), values.size());
     last_memory = buffer.memory.get();
     payloads.release(std::move(buffer));
@@ -68,7 +68,7 @@ TEST_CASE("payloads of a pair arrive in order and are taken in any order", "[val
   for (const PayloadId& payload : payloads) receiver.payloads.post_receive(payload);
   for (const int i : {2, 0, 1}) {
     CAPTURE(i);
-    CHECK(receiver.received(payloads[static_cast<std::size_t>(i)]) ==
+    CHECK(receiver.received(payloads[i]) ==
           std::vector<float>(static_cast<std::size_t>(10 + i), static_cast<float>(i)));
   }
   for (const Pending& operation : sent) CHECK(sender.completions.next() == operation);

@@ -109,8 +109,7 @@ TEST_CASE("threads of a rank use its store at the same time, while some of them 
   const Place place;
   const auto key = [](int thread, int i) { return fmt::format("key-{}-{}", thread, i); };
   const auto value = [](int rank, int thread, int i) {
-    return fmt::format("{} {} {}", rank, thread, i) +
-           std::string(static_cast<std::size_t>(100 * i), static_cast<char>('a' + thread));
+    return fmt::format("{} {} {}", rank, thread, i) + std::string(100 * i, static_cast<char>('a' + thread));
   };
   // Thread t of a rank waits for thread t + 1 of the other rank before it puts its own next value, so the
   // threads make progress only if no call blocks another.

@@ -18,8 +18,8 @@ const double kLearned = 0.9 * std::log(4.0);  // loss over four classes; without
 Floats random_gradient(std::size_t elements, int rank, int step) {
   Floats values(elements);
   for (std::size_t i = 0; i < elements; ++i) {
-    values[i] = static_cast<float>(normal({1, Purpose::data, static_cast<std::uint32_t>(rank),
-                                           static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(i)}));
+    values[i] = normal({1, Purpose::data, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(step),
+                        static_cast<std::uint32_t>(i)});
   }
   return values;
 }
@@ -49,7 +49,7 @@ Balance balance_of(const std::string& transport_kind, const Codec& codec, std::s
   std::mutex adding;
   run_ranks(transport_kind, codec.owners, [&](Transport& transport) {
     const int rank = transport.rank().value;
-    CompressedGradient gradient(codec, static_cast<std::int64_t>(elements), rank);
+    CompressedGradient gradient(codec, elements, rank);
     Floats restored(elements);
     for (int step = 0; step < steps; ++step) {
       const Floats given = random_gradient(elements, rank, step);
@@ -64,10 +64,10 @@ Balance balance_of(const std::string& transport_kind, const Codec& codec, std::s
     }
     const std::lock_guard lock(adding);
     for (std::size_t i = 0; i < elements; ++i) balance.residual[i] += gradient.residual()[i];
-    const auto first = static_cast<std::size_t>(gradient.layout().elements(rank).begin);
+    const std::size_t first = gradient.layout().elements(rank).begin;
     for (std::size_t i = 0; i < gradient.residual_of_sum().size(); ++i)
       balance.residual[first + i] += gradient.residual_of_sum()[i];
-    balance.last[static_cast<std::size_t>(rank)] = restored;
+    balance.last[rank] = restored;
   });
   return balance;
 }

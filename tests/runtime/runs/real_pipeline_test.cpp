@@ -104,21 +104,20 @@ void check_trains_as_alone(const std::string& strategy, const Case& c) {
     lock.unlock();
     for (const ChunkNetworks& chunk : networks.chunks) {
       for (int i = 0; i < partition.micro_batches; ++i)
-        fill(*chunk.of_micro_batch[static_cast<std::size_t>(i)],
-             kBatch * replica + i * partition.micro_batch);
+        fill(*chunk.of_micro_batch[i], kBatch * replica + i * partition.micro_batch);
     }
     const auto device = pipeline_stage_device(networks, partition, stage,
                                               owned_slices(planned.plan, RankId(rank), networks, stage));
     const RealRun ran = run(*device);
     CHECK(ran.step_ends.size() == kSteps);
-    auto& all = results[static_cast<std::size_t>(rank)];
+    auto& all = results[rank];
     all.resize(planned.model.layers.size());
     for (const ChunkNetworks& chunk : networks.chunks) {
       const auto own = parameters_by_layer(chunk.first());
       for (std::size_t layer = 0; layer < own.size(); ++layer) {
         if (!own[layer].empty()) all[layer] = own[layer];
       }
-      for (const auto& one : chunk.of_micro_batch) loss[static_cast<std::size_t>(rank)] += one->loss();
+      for (const auto& one : chunk.of_micro_batch) loss[rank] += one->loss();
     }
   };
   run_parts(planned, train, by_channels ? &channels : nullptr);

@@ -193,7 +193,7 @@ TEST_CASE("two workers of elastic averaging are pulled to the center one after t
       const Floats read = outcome[2];
       elastic_move(0.3, own, outcome[2]);
       elastic_move(0.3, read, own);
-      outcome[static_cast<std::size_t>(index)] = own;
+      outcome[index] = own;
     }
     possible.push_back(outcome);
   }
@@ -219,7 +219,7 @@ TEST_CASE("two workers of energy matching add their updates to the center", "[va
   for (const int late : {0, 1}) {  // it reads what the other has pushed
     const Floats read = sum_of(begin, first[1 - late]), all = sum_of(read, update_of(late, read));
     Outcome outcome{read, read, all};
-    outcome[static_cast<std::size_t>(late)] = all;
+    outcome[late] = all;
     possible.push_back(outcome);
   }
   check_one_of(possible,

@@ -12,8 +12,8 @@ Floats mean_of(const std::vector<Floats>& replicas) {
   Floats mean(replicas.front().size());
   for (std::size_t i = 0; i < mean.size(); ++i) {
     double sum = 0;
-    for (const Floats& replica : replicas) sum += static_cast<double>(replica[i]);
-    mean[i] = static_cast<float>(sum / static_cast<double>(replicas.size()));
+    for (const Floats& replica : replicas) sum += replica[i];
+    mean[i] = sum / replicas.size();
   }
   return mean;
 }
@@ -54,8 +54,7 @@ TEST_CASE("a synchronous parameter server equals one rank with N times the batch
       fmt::format("{{kind: parameter_server, server: own_device, mode: synchronous, shards: {}}}", shards);
   const auto results = trained(plan_of(strategy, workers, shards, 5), kMomentum);
   const auto alone = trained_alone(workers * kBatch, 5, kMomentum);
-  for (int worker = 0; worker < workers; ++worker)
-    check_equal(results[static_cast<std::size_t>(worker)], alone, 2e-6);
+  for (int worker = 0; worker < workers; ++worker) check_equal(results[worker], alone, 2e-6);
 }
 
 TEST_CASE("block momentum 0 and block learning rate 1 are model averaging, to the bit",
@@ -129,7 +128,7 @@ TEST_CASE("replicas of two workers each average as replicas of one with twice th
         fill_data(network, (i * 4 + 2 * pair) * kBatch);
         network.step();
       }
-      pairs[static_cast<std::size_t>(pair)] = parameters_of(network);
+      pairs[pair] = parameters_of(network);
     }
     filter_block_update(filter, mean_of(pairs), {model, change}, global);
   }
@@ -151,7 +150,7 @@ TEST_CASE("a search trains all folds of its points, and ranks of a training sum 
   for (const int rank : {0, 1}) {
     HandWorker hand(rank, 2, kMomentum);
     for (int step = 0; step < (rank == 0 ? 8 : 4); ++step) hand.step();
-    CHECK(slots[static_cast<std::size_t>(rank)] == hand.parameters());
+    CHECK(slots[rank] == hand.parameters());
   }
 }
 

@@ -90,9 +90,8 @@ TEST_CASE("the shards of all ranks make up the parameters of the whole network",
   const Model& model = planned.model;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k) {
-      std::vector<float> whole, again(static_cast<std::size_t>(model.layers[i].parameters[k].elements()));
-      for (std::size_t element = 0; element < again.size(); ++element)
-        whole.push_back(static_cast<float>(element + 1));
+      std::vector<float> whole, again(model.layers[i].parameters[k].elements());
+      for (std::size_t element = 0; element < again.size(); ++element) whole.push_back(element + 1);
       for (int place = 0; place < ways; ++place) {
         const SharedPart part = tensor_shard(model, planned.plan.partition, place);
         insert_part(extract_part(whole, part, i, k), part, i, k, again);

@@ -1,8 +1,9 @@
+#include "scenarios/experiment/placement.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "scenarios/experiment/experiment.hpp"
 #include "strategies/plan/plan.hpp"
 #include "tests/platforms/routes.hpp"
 #include "tests/platforms/shapes.hpp"
@@ -53,7 +54,7 @@ TEST_CASE("every placement uses each device at most once, and all of them at the
     for (int workers = 1; workers <= 12; ++workers) {
       const Devices devices = place_workers(small(), workers, rule, 5);
       const std::set<int> used(devices.begin(), devices.end());
-      CHECK(devices.size() == static_cast<std::size_t>(workers));
+      CHECK(std::ssize(devices) == workers);
       CHECK(used.size() == devices.size());
       CHECK(*used.begin() >= 0);
       CHECK(*used.rbegin() < 12);

@@ -52,7 +52,7 @@ TEST_CASE("an unknown aggregation or form is refused with the list of known ones
 
 TEST_CASE("block momentum is from 0 to below 1", "[scenarios][errors]") {
   refused_bmuf("strategy.block_momentum=1",
-               "strategy.block_momentum: expected a number from 0 to 0.999999, got \"1\"");
+               "strategy.block_momentum: expected a number from 0 to below 1, got \"1\"");
 }
 
 TEST_CASE("replicas must divide the workers", "[scenarios][errors]") {

@@ -90,7 +90,7 @@ TEST_CASE("NCCL takes what its slowest group takes, in any order of nodes and gr
   platform.node.kind = NodeShape::Kind::nvswitch;
   platform.node.peer = {{150e9}, {1e-6}};
   const auto seconds = [&](const std::vector<int>& endpoints, int size) {
-    Run run(platform, static_cast<int>(endpoints.size()), three_layers({1e12}));
+    Run run(platform, endpoints.size(), three_layers({1e12}));
     run.result();
     for (std::size_t i = 0; i < endpoints.size(); ++i) run.plan.endpoints[RankId(i)] = endpoints[i];
     run.plan.communicators.front().size = size;

@@ -25,8 +25,7 @@ TEST_CASE("events leave in the order of date and sequence, in whatever order the
   double now = 0;
   for (std::uint32_t i = 0; i < 20'000; ++i) {
     const std::size_t kind = random_below(i, 0, 10);  // rows that rise, one that falls, dates that are equal
-    const double after =
-        kind < 6 ? 0.1 * static_cast<double>(kind) : 1e-3 * static_cast<double>(random_below(i, 1, 1000));
+    const double after = kind < 6 ? 0.1 * kind : 1e-3 * random_below(i, 1, 1000);
     const Event event{kind == 9 ? now : now + after, i};
     queue.push(event);
     reference.push(event);

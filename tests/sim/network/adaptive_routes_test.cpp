@@ -51,18 +51,18 @@ messages:
 /// Dates at which messages of 1 GB arrive, from nodes 0, 1, ... of the first group to nodes 8, 9, ... of the
 /// second, if they start one after the other at the same date [s].
 std::vector<double> arrivals(const std::string& routing, int messages) {
-  return numbers_from_child(static_cast<std::size_t>(messages), [&] {
+  return numbers_from_child(messages, [&] {
     const Platform platform = dragonfly(routing);
     const LinkBandwidths bandwidths(platform);
     Engine engine(std::vector<BytesPerSecond>{});
     MaxMinSharing flows(engine, bandwidths.size(), [&](int link) { return bandwidths[link]; });
     AdaptiveRoutes routes(bandwidths, flows);
-    std::vector<double> dates(static_cast<std::size_t>(messages));
+    std::vector<double> dates(messages);
     for (int i = 0; i < messages; ++i) {
       std::vector<int> usual;
       bandwidths.topology().route(i, 8 + i, usual);
       flows.start_flow(routes.best(i, 8 + i, usual), {1e9},
-                       [&engine, &date = dates[static_cast<std::size_t>(i)]] { date = engine.now(); });
+                       [&engine, &date = dates[i]] { date = engine.now(); });
     }
     engine.run();
     return dates;
@@ -76,7 +76,7 @@ double ring_seconds(const std::string& routing) {
     Workload workload = three_layers({1});
     for (Bucket& bucket : workload.buckets) bucket.gradient = {64e6 / 3};
     Run run(dragonfly(routing), 16, std::move(workload));
-    for (int i = 0; i < 16; ++i) run.endpoints[static_cast<std::size_t>(i)] = i % 2 * 8 + i / 2;
+    for (int i = 0; i < 16; ++i) run.endpoints[i] = i % 2 * 8 + i / 2;
     run.options.overlap = false;
     run.communication.all_reduce.algorithm = Algorithm::ring;
     run.simulation.fidelity = Fidelity::message;

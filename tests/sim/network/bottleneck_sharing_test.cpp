@@ -23,8 +23,7 @@ std::vector<double> ends(const std::vector<double>& bandwidths, const std::vecto
     std::vector<BytesPerSecond> links;
     for (const double bandwidth : bandwidths) links.push_back({bandwidth});
     Engine engine(links);
-    BottleneckSharing shared(engine, static_cast<int>(links.size()),
-                             [&](int link) { return links[static_cast<std::size_t>(link)]; });
+    BottleneckSharing shared(engine, links.size(), [&](int link) { return links[link]; });
     std::vector<double> done(flows.size());
     for (std::size_t i = 0; i < flows.size(); ++i) {
       engine.at(flows[i].start, [&, i] {
@@ -73,7 +72,7 @@ TEST_CASE("many flows of one bottleneck end when SimGrid's do", "[sim]") {
 TEST_CASE("workers that push to shards, and fetch, take as long as under max-min sharing, to 2 %", "[sim]") {
   for (const int shards : {1, 4, 16}) {
     constexpr int kWorkers = 48;
-    std::vector<double> bandwidths(static_cast<std::size_t>(2 * (kWorkers + shards)), 1e9);
+    std::vector<double> bandwidths(2 * (kWorkers + shards), 1e9);
     std::vector<Sent> flows;
     for (std::uint32_t round = 0; round < 4; ++round) {
       for (std::uint32_t worker = 0; worker < kWorkers; ++worker) {

@@ -67,8 +67,7 @@ struct Sent {
 std::vector<double> ends(const std::vector<BytesPerSecond>& links, const std::vector<Sent>& flows, bool own) {
   return numbers_from_child(flows.size(), [&] {
     Engine engine(links);
-    MaxMinSharing shared(engine, static_cast<int>(links.size()),
-                         [&](int link) { return links[static_cast<std::size_t>(link)]; });
+    MaxMinSharing shared(engine, links.size(), [&](int link) { return links[link]; });
     std::vector<double> done(flows.size());
     for (std::size_t i = 0; i < flows.size(); ++i) {
       engine.at(flows[i].start, [&, i] {
@@ -141,7 +140,7 @@ TEST_CASE("random flows over shared links end when SimGrid's do", "[sim]") {
     for (std::uint32_t i = 0; i < 12; ++i) links.push_back({1e6 * (i % 3 == 0 ? 1 : 1 + 3 * draw(0, i))});
     std::vector<Sent> flows;
     for (std::uint32_t i = 0; i < 100; ++i) {
-      const int a = static_cast<int>(12 * draw(1, i)), b = static_cast<int>(12 * draw(2, i));
+      const int a = static_cast<int>(12 * draw(1, i)), b = 12 * draw(2, i);
       const double start = i % 2 == 0 ? 0.5 * (i / 20) : 5 * draw(4, i);  // some together, some apart
       flows.push_back(
           {a == b ? std::vector{a} : std::vector{a, b}, std::round(1e6 * (1 + i % 4 * draw(3, i))), start});
@@ -161,9 +160,7 @@ TEST_CASE("random messages on random clusters end when SimGrid's do", "[sim]") {
     LinkBandwidths bandwidths(platform);
     slow_nics(c, bandwidths);
     const auto endpoints = endpoints_of(c);
-    const auto endpoint = [&](double share) {
-      return endpoints[static_cast<std::size_t>(share * static_cast<double>(endpoints.size()))];
-    };
+    const auto endpoint = [&](double share) { return endpoints[share * endpoints.size()]; };
     std::vector<Sent> flows;
     for (std::uint32_t i = 0; i < 150; ++i) {
       Sent sent{{},

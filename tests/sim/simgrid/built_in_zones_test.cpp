@@ -112,14 +112,14 @@ TEST_CASE("fat trees have SimGrid's routes between every two nodes", "[sim]") {
   };
   for (const auto& [down, up] : {Case{{4, 4}, {1, 2}}, Case{{4, 5}, {1, 4}}, Case{{2, 3, 4}, {1, 2, 3}}}) {
     FatTreeShape shape;
-    int nodes = static_cast<int>(down[0]);
+    int nodes = down[0];
     for (std::size_t level = 0; level + 1 < down.size(); ++level) {
-      const int below = static_cast<int>(down[level]), above = static_cast<int>(up[level + 1]);
+      const int below = static_cast<int>(down[level]), above = up[level + 1];
       shape.levels.push_back({below, static_cast<double>(below) / above, above, kLatency});
       nodes *= static_cast<int>(down[level + 1]);
     }
     const auto build = [&, down = down, up = up] {
-      const auto levels = static_cast<unsigned>(down.size());
+      const unsigned levels = down.size();
       sg4::create_fatTree_zone("zone", nullptr, {levels, down, up, std::vector<unsigned>(levels, 1)},
                                sg4::ClusterCallbacks(new_host), kBandwidth.value, kLatency.value, kSplit);
     };

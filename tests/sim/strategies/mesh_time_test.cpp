@@ -53,7 +53,7 @@ double scattered(const Plan& plan) {
 }
 
 double parameters(const Model& model, int tensor) {
-  return static_cast<double>(trainable_parameters(shard_tensor(model, tensor).part));
+  return trainable_parameters(shard_tensor(model, tensor).part);
 }
 
 }  // namespace
@@ -257,7 +257,7 @@ TEST_CASE("the units of FSDP are the blocks of a network and the layers between"
   const PlannedRun run(1, kBlocks, "{kind: synchronous}");
   MeshOptions options;
   options.blocks = true;
-  const int layers = static_cast<int>(run.model.layers.size());
+  const int layers = run.model.layers.size();
   const auto units = sharded_units(run.model, {0, layers}, options);
   CHECK(units.size() == 5);  // four blocks and the head
   CHECK(units.front().last == layers);

@@ -94,8 +94,7 @@ TEST_CASE("the knee of a serial master lies at 1 + mini-batch / master's time, w
     });
   };
   const double formula = 1 + batch / master;
-  const double knee =
-      rate(static_cast<int>(3 * formula)) / rate(1);  // where the first line meets the ceiling
+  const double knee = rate(3 * formula) / rate(1);  // where the first line meets the ceiling
   CHECK(knee == Approx(formula).epsilon(0.1));
 }
 
@@ -186,7 +185,7 @@ TEST_CASE("backup workers take the slowest out of every round", "[sim]") {
       run.noise.jitter = Noise::Jitter::lognormal;
       run.noise.sigma = 0.5;
       const SimulationResult result = run.result();
-      const double taken = static_cast<double>(updates_taken(result));
+      const double taken = updates_taken(result);
       return std::vector<double>{result.steps.at(0).seconds, taken, column(run, result, "dropped_share")};
     });
   };

@@ -50,7 +50,7 @@ TEST_CASE("composed work ends as its kernels one by one, but for the last kernel
   std::uniform_real_distribution<double> time(0, 1);
   std::uniform_int_distribution<int> number(1, 12);
   for (int drawn = 0; drawn < 1000; ++drawn) {
-    std::vector<Layer> layers(static_cast<std::size_t>(number(generator)));
+    std::vector<Layer> layers(number(generator));
     for (Layer& layer : layers)
       layer = {time(generator), time(generator) * (drawn % 3), 10 * number(generator)};
     const Clocks start{time(generator), 3 * time(generator)};

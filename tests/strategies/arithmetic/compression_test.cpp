@@ -16,7 +16,7 @@ namespace {
 /// A finite half's value by the definition of the format.
 double value_of(std::uint32_t half) {
   const double sign = (half & 0x8000) != 0 ? -1 : 1;
-  const int exponent = static_cast<int>(half >> 10 & 0x1f);
+  const int exponent = half >> 10 & 0x1f;
   const double mantissa = half & 0x3ff;
   return exponent == 0 ? sign * std::ldexp(mantissa, -24) : sign * std::ldexp(1024 + mantissa, exponent - 25);
 }
@@ -29,7 +29,7 @@ bool is_nan(std::uint32_t half) {
 
 TEST_CASE("every half survives the way to a float and back", "[strategies][arithmetic]") {
   for (std::uint32_t half = 0; half < 0x10000; ++half) {
-    const float value = from_half(static_cast<std::uint16_t>(half));
+    const float value = from_half(half);
     if (is_nan(half)) {
       REQUIRE(std::isnan(value));
       REQUIRE(is_nan(to_half(value)));
@@ -43,7 +43,7 @@ TEST_CASE("every half survives the way to a float and back", "[strategies][arith
 TEST_CASE("floats between two halves round to the nearer, ties to the even", "[strategies][arithmetic]") {
   for (std::uint32_t half = 0; half < 0x7bff; ++half) {  // up to the last finite one
     const double low = value_of(half), high = value_of(half + 1), middle = (low + high) / 2;
-    const auto tie = static_cast<float>(middle);
+    const float tie = middle;
     REQUIRE(double{tie} == middle);
     REQUIRE(to_half(tie) == ((half & 1) == 0 ? half : half + 1));
     REQUIRE(to_half(std::nextafter(tie, 0.0F)) == half);
@@ -115,8 +115,7 @@ TEST_CASE("what one-bit compression sends and its residual add up to the gradien
       CHECK(arrived[i] + residual[i] == Approx(total[i]).margin(1e-5));
     }
   }
-  CHECK(one_bit_bytes(130, rows).value ==
-        Approx(4.0 * static_cast<double>(sent.signs.size()) + 8.0 * static_cast<double>(sent.above.size())));
+  CHECK(one_bit_bytes(130, rows).value == Approx(4.0 * sent.signs.size() + 8.0 * sent.above.size()));
 }
 
 TEST_CASE("one bit of a 2048 x 2048 layer is 1/32 of its floats, and two floats a column",

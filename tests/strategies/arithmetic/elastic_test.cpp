@@ -22,9 +22,9 @@ double after_training(double force, double rate, bool at_once) {
   std::vector<float> worker{1}, center{-1};
   for (int i = 0; i < 400; ++i) {
     const double step = rate * worker[0];
-    if (!at_once) worker[0] = static_cast<float>(worker[0] - step);
+    if (!at_once) worker[0] = worker[0] - step;
     exchange(force, worker, center);
-    if (at_once) worker[0] = static_cast<float>(worker[0] - step);
+    if (at_once) worker[0] = worker[0] - step;
   }
   return std::abs(worker[0]) + std::abs(center[0]);
 }

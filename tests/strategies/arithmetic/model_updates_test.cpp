@@ -102,7 +102,7 @@ using Kind = Optimizer::Kind;
 double after(const Optimizer& o, double parameter, const std::vector<double>& gradients) {
   double first = 0, second = 0;
   for (std::size_t t = 1; t <= gradients.size(); ++t) {
-    const double g = gradients[t - 1], steps = static_cast<double>(t);
+    const double g = gradients[t - 1], steps = t;
     if (o.kind == Kind::sgd) {
       first = o.momentum * first + g;
       parameter -= o.learning_rate * first;

@@ -25,7 +25,7 @@ const std::map<std::string, Builder>& all_reduces() {
 }
 
 double expected_sum(int ranks, std::int64_t element) {
-  return ranks * (ranks + 1) / 2.0 + 1000.0 * static_cast<double>(element) * ranks;
+  return ranks * (ranks + 1) / 2.0 + 1000.0 * element * ranks;
 }
 
 void check_sum(const Schedule& schedule, int ranks, std::int64_t elements) {
@@ -33,7 +33,7 @@ void check_sum(const Schedule& schedule, int ranks, std::int64_t elements) {
   play(schedule, buffers);
   for (const auto& buffer : buffers) {
     for (std::int64_t i = 0; i < elements; ++i) {
-      REQUIRE(buffer[static_cast<std::size_t>(i)] == expected_sum(ranks, i));
+      REQUIRE(buffer[i] == expected_sum(ranks, i));
     }
   }
 }
@@ -136,8 +136,7 @@ TEST_CASE("reduce-scatter leaves each rank one summed part, and all-gather sprea
   play(ring_reduce_scatter({6, 1}), buffers);
   for (std::int64_t rank = 0; rank < 6; ++rank) {
     const std::int64_t element = (rank + 1) % 6 * 10;
-    CHECK(buffers[static_cast<std::size_t>(rank)][static_cast<std::size_t>(element)] ==
-          expected_sum(6, element));
+    CHECK(buffers[rank][element] == expected_sum(6, element));
   }
   play(ring_all_gather({6, 1}), buffers);
   for (const auto& buffer : buffers) CHECK(buffer[35] == expected_sum(6, 35));
@@ -156,13 +155,12 @@ TEST_CASE("all-to-all transposes the exchange matrix", "[collectives]") {
   constexpr int kRanks = 5;
   Buffers buffers(kRanks, std::vector<double>(kRanks * kRanks, -1));
   for (std::size_t s = 0; s < kRanks; ++s) {
-    for (std::size_t t = 0; t < kRanks; ++t)
-      buffers[s][s * kRanks + t] = 10.0 * static_cast<double>(s) + static_cast<double>(t);
+    for (std::size_t t = 0; t < kRanks; ++t) buffers[s][s * kRanks + t] = 10.0 * s + static_cast<double>(t);
   }
   play(all_to_all({kRanks, 1}), buffers);
   for (std::size_t t = 0; t < kRanks; ++t) {
     for (std::size_t s = 0; s < kRanks; ++s) {
-      CHECK(buffers[t][s * kRanks + t] == 10.0 * static_cast<double>(s) + static_cast<double>(t));
+      CHECK(buffers[t][s * kRanks + t] == 10.0 * s + static_cast<double>(t));
     }
   }
 }

@@ -23,7 +23,7 @@ struct Draw {
     return uniform_index({seed, Purpose::data, number, what, 0}, count);
   }
   int from(std::uint32_t what, int least, int most) const {
-    return least + static_cast<int>(index(what, static_cast<std::size_t>(most - least + 1)));
+    return least + static_cast<int>(index(what, most - least + 1));
   }
 };
 
@@ -49,10 +49,10 @@ AllReduceChoice drawn_choice(const Draw& draw) {
 
 /// Whole numbers below 2^20, whose sums over 64 ranks are exact in any order.
 Buffers drawn_buffers(const Draw& draw, int ranks, std::int64_t elements) {
-  Buffers buffers(static_cast<std::size_t>(ranks), std::vector<double>(static_cast<std::size_t>(elements)));
+  Buffers buffers(ranks, std::vector<double>(static_cast<std::size_t>(elements)));
   std::uint64_t state = mixed_hash(draw.seed, draw.number);
   for (std::vector<double>& buffer : buffers) {
-    for (double& value : buffer) value = static_cast<double>((state = mixed_hash(state, 1)) >> 44);
+    for (double& value : buffer) value = (state = mixed_hash(state, 1)) >> 44;
   }
   return buffers;
 }
@@ -99,7 +99,7 @@ TEST_CASE("1,000 drawn all-reduces leave the exact sum on every rank and move no
     const AllReduceChoice choice = drawn_choice(draw);
     const std::int64_t elements = draw.from(7, 0, 600);
     INFO(named(draw, group, choice, elements));
-    const auto schedule = all_reduce_schedule(choice, group, {4.0 * static_cast<double>(elements)});
+    const auto schedule = all_reduce_schedule(choice, group, {4.0 * elements});
     Buffers buffers = drawn_buffers(draw, group.ranks, elements);
     const std::vector<double> expected = sum_of(buffers);
     play(*schedule, buffers);
@@ -135,8 +135,7 @@ TEST_CASE("in 1,000 drawn cases what compression sends and keeps adds up to the 
                rows = static_cast<std::size_t>(draw.from(8, 1, 200));
     std::vector<float> gradient(elements), residual(elements), restored(elements);
     for (std::size_t i = 0; i < elements; ++i)
-      gradient[i] = static_cast<float>(
-          normal({draw.seed, Purpose::data, draw.number, 9, static_cast<std::uint32_t>(i)}));
+      gradient[i] = normal({draw.seed, Purpose::data, draw.number, 9, static_cast<std::uint32_t>(i)});
     CAPTURE(draw.seed, draw.number, elements, rows);
     OneBitGradient bits;
     for (int step = 1; step <= 3; ++step) {

@@ -17,10 +17,9 @@ void execute_on_values(const Schedule& schedule, const std::vector<std::span<Val
     std::span<Value> target;
     std::vector<Value> values;
   };
-  const auto elements = static_cast<std::int64_t>(buffers.front().size());
+  const std::int64_t elements = buffers.front().size();
   const auto part_of = [&](int rank, const Slice& slice) {
-    return buffers[static_cast<std::size_t>(rank)].subspan(static_cast<std::size_t>(slice.begin),
-                                                           static_cast<std::size_t>(slice.size()));
+    return buffers[rank].subspan(slice.begin, slice.size());
   };
   for (const Phase& phase : schedule.phases) {
     for (int round = 0; round < phase.rounds; ++round) {

@@ -14,10 +14,10 @@ inline void play(const Schedule& schedule, Buffers& buffers) {
 
 /// Rank r starts with r + 1 + element / 1000 in every element.
 inline Buffers numbered(int ranks, std::int64_t elements) {
-  Buffers buffers(static_cast<std::size_t>(ranks));
+  Buffers buffers(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     for (std::int64_t i = 0; i < elements; ++i) {
-      buffers[static_cast<std::size_t>(rank)].push_back(rank + 1 + 1000.0 * static_cast<double>(i));
+      buffers[rank].push_back(rank + 1 + 1000.0 * i);
     }
   }
   return buffers;

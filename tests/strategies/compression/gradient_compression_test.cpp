@@ -68,7 +68,7 @@ TEST_CASE("errors of quantization are added to the next gradient, unless error f
   const std::vector<float> gradient{1, 2, 3, -1, -2, -6, 4, 0.5F};
   const auto error_after = [&](bool feedback, int steps) {
     Codec codec = with(Compression::one_bit).codec(1);
-    codec.rows = static_cast<std::int64_t>(gradient.size());
+    codec.rows = gradient.size();
     codec.feedback = feedback;
     CompressedGradient compressed(codec, codec.rows, 0);
     std::vector<float> sum(gradient.size()), sent(gradient.size());

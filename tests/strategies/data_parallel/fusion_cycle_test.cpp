@@ -19,7 +19,7 @@ std::vector<Bucket> with_period(double period, double threshold, double negotiat
 }
 
 std::vector<int> first_devices(int count) {
-  std::vector<int> endpoints(static_cast<std::size_t>(count));
+  std::vector<int> endpoints(count);
   std::iota(endpoints.begin(), endpoints.end(), 0);
   return endpoints;
 }

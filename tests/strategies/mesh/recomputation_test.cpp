@@ -35,7 +35,7 @@ MemoryOptions options_of(const Model& model, const std::string& recompute) {
   MemoryOptions options{.framework = MemoryOptions::Framework::pytorch, .workspace = {}};
   options.precision = MemoryOptions::Precision::mixed;
   options.half_parameters = true;
-  options.batch = static_cast<std::int64_t>(kSamples);
+  options.batch = kSamples;
   options.in_flight = 2;
   const YamlNode node = parse_yaml("recompute: " + recompute, "s.yaml");
   const YamlMap map = YamlValue(node, "").any_map();

@@ -36,11 +36,11 @@ TEST_CASE("every device receives at least the elements of its halos, from its ne
       const auto messages = forward_messages(model, parts, layer);
       const HaloExchange halo = halo_exchange(parts, messages);
       REQUIRE(halo.schedule != nullptr);
-      const auto elements = static_cast<std::int64_t>(halo.elements);
+      const std::int64_t elements = halo.elements;
       std::vector<double> received(messages.size());
       for (const Phase& phase : halo.schedule->phases) {
         for (const Edge& edge : *phase.edges) {
-          received[static_cast<std::size_t>(edge.target)] +=
+          received[edge.target] +=
               static_cast<double>(slice_of(*halo.schedule, phase, edge, 0, elements).size());
           const auto from = grid_place(parts, edge.source), to = grid_place(parts, edge.target);
           int distance = 0;
@@ -66,7 +66,7 @@ TEST_CASE("even strips receive exactly their halos", "[strategies]") {
 TEST_CASE("messages of an exchange lie apart, so that playing it moves each once", "[strategies]") {
   const Parts parts{4, 1};
   const HaloExchange halo = halo_exchange(parts, forward_messages(strided_maps(64), parts, 1));
-  Buffers buffers = numbered(4, static_cast<std::int64_t>(halo.elements));
+  Buffers buffers = numbered(4, halo.elements);
   const Buffers before = buffers;
   play(*halo.schedule, buffers);
   double changed = 0;

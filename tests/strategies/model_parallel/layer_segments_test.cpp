@@ -24,7 +24,7 @@ std::vector<int> uses(const std::vector<OverlapSegment>& overlaps, std::size_t p
   std::vector<int> count(pieces);
   for (const OverlapSegment& segment : overlaps) {
     for (const LayerRange& range : {segment.overlapped, segment.after}) {
-      for (int piece = range.first; piece < range.last; ++piece) ++count[static_cast<std::size_t>(piece)];
+      for (int piece = range.first; piece < range.last; ++piece) ++count[piece];
     }
   }
   return count;
@@ -51,8 +51,8 @@ TEST_CASE("pieces of a layer take its time, and the launches of its border on to
         segmented_workload(three_layers(), one_kernel_each(), device, halos_in_the_middle(), overlap);
     LayerSeconds sum;
     for (int i = kSegmentsPerLayer; i < 2 * kSegmentsPerLayer; ++i) {
-      sum.forward += workload.median[static_cast<std::size_t>(i)].forward;
-      sum.backward += workload.median[static_cast<std::size_t>(i)].backward;
+      sum.forward += workload.median[i].forward;
+      sum.backward += workload.median[i].backward;
     }
     return sum;
   };
@@ -69,8 +69,7 @@ TEST_CASE("the interior runs during the halo exchange and, in the backward pass,
   const PassSegments passes = make_passes(calls, {0, 3}, std::vector<std::vector<CollectiveId>>(3), true);
   const auto sum = [&](LayerRange range, double LayerSeconds::*pass) {
     double total = 0;
-    for (int i = range.first; i < range.last; ++i)
-      total += workload.median[static_cast<std::size_t>(i)].*pass;
+    for (int i = range.first; i < range.last; ++i) total += workload.median[i].*pass;
     return total;
   };
   REQUIRE(passes.forward.size() == 2);

@@ -124,13 +124,13 @@ TEST_CASE("tokens visit their experts and come back in their places", "[strategi
   // Part s x P + t of the exchange matrix is the token of rank s for the expert of rank t.
   Buffers tokens(kRanks, Vector(kRanks * kRanks));
   for (std::size_t s = 0; s < kRanks; ++s) {
-    for (std::size_t t = 0; t < kRanks; ++t) tokens[s][s * kRanks + t] = static_cast<double>(10 * s + t + 1);
+    for (std::size_t t = 0; t < kRanks; ++t) tokens[s][s * kRanks + t] = 10 * s + t + 1;
   }
   const Buffers sent = tokens;
   play(all_to_all({kRanks, 1}), tokens);
   Buffers answers(kRanks, Vector(kRanks * kRanks));
   for (std::size_t t = 0; t < kRanks; ++t) {
-    const auto expert = static_cast<double>(t + 2);  // expert t multiplies by t + 2
+    const double expert = t + 2;  // expert t multiplies by t + 2
     for (std::size_t s = 0; s < kRanks; ++s) answers[t][t * kRanks + s] = expert * tokens[t][s * kRanks + t];
   }
   play(all_to_all({kRanks, 1}), answers);

@@ -34,7 +34,7 @@ Platform a100(const std::string& version, int nics = 8) {
 NcclRanks whole_nodes(const Platform& platform, int nodes) {
   NcclRanks group;
   group.nodes = nodes;
-  group.devices.resize(static_cast<std::size_t>(platform.devices_per_node));
+  group.devices.resize(platform.devices_per_node);
   std::iota(group.devices.begin(), group.devices.end(), 0);
   return group;
 }

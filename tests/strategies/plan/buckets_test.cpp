@@ -82,7 +82,7 @@ TEST_CASE("the last micro-batch leaves the sum of all in the gradients", "[plan]
     work.run(arrays);
     arrays_moved += work.duration.value;
   }
-  const auto n = static_cast<float>(micro_batches);
+  const float n = micro_batches;
   CHECK(arrays.gradients == std::vector<float>{n * (n + 1) / 2, -2 * n});
   CHECK(arrays_moved == 2 + 3 * (micro_batches - 1));
 }

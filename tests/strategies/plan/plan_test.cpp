@@ -43,7 +43,7 @@ TEST_CASE("interleaved stages do every chunk of every micro-batch once each way,
       for (bool any = true; any;) {  // every stage goes as far as it can
         any = false;
         for (int stage = 0; stage < stages; ++stage) {
-          const auto i = static_cast<std::size_t>(stage);
+          const std::size_t i = stage;
           for (; next[i] < left[i].size() && ready(stage, left[i][next[i]]); ++next[i], any = true) {
             const PipelineAction& action = left[i][next[i]];
             const int pass = action.pass == Work::forward ? 0 : 1;
@@ -51,7 +51,7 @@ TEST_CASE("interleaved stages do every chunk of every micro-batch once each way,
           }
         }
       }
-      CHECK(done.size() == static_cast<std::size_t>(2 * stages * chunks * micro_batches));
+      CHECK(std::ssize(done) == 2 * stages * chunks * micro_batches);
     }
   }
 }

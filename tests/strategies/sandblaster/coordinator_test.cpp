@@ -7,7 +7,12 @@
 #include <stdexcept>
 #include <vector>
 
+#include "arithmetic/lbfgs_reference.hpp"
+
 using namespace stepcast;
+using test::dot;
+using test::lbfgs_direction;
+using test::remember;
 
 namespace {
 
@@ -93,8 +98,7 @@ class ServerArrays : public Arrays {
 
   std::span<float> of(Array array) override { return arrays_.at(array); }
   std::span<float> of(Array array, const Slice& elements) override {
-    return of(array).subspan(static_cast<std::size_t>(elements.begin),
-                             static_cast<std::size_t>(elements.size()));
+    return of(array).subspan(elements.begin, elements.size());
   }
   void descend(Array, const Slice&, int) override { throw std::logic_error("not used"); }
   CompressedGradient& compressed(const Codec&, const Slice&) override { throw std::logic_error("not used"); }
@@ -115,15 +119,9 @@ Vector rosenbrock(const Vector& x) {
   return {gradient.begin(), gradient.end()};
 }
 
-double dot(const Vector& a, const Vector& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += double{a[i]} * b[i];
-  return sum;
-}
-
 Vector moved(const Vector& from, double length, const Vector& along) {
   Vector to = from;
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<float>(to[i] + length * along[i]);
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = to[i] + length * along[i];
   return to;
 }
 

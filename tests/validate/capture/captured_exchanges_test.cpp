@@ -133,17 +133,17 @@ TEST_CASE("captured steps of spatial shards exchange what real runs exchange", "
       kSteps);
   REQUIRE(planned.plan.partition.simulated_only == "");
   const auto backend = make_onednn_backend();
-  std::vector<SpatialNetwork> shards(static_cast<std::size_t>(ranks));
-  std::vector<Trained> all(static_cast<std::size_t>(ranks));
+  std::vector<SpatialNetwork> shards(ranks);
+  std::vector<Trained> all(ranks);
   run_parts(planned, [&](int rank, std::mutex& building, const auto& run) {
-    SpatialNetwork& shard = shards[static_cast<std::size_t>(rank)];
+    SpatialNetwork& shard = shards[rank];
     {
       const std::lock_guard lock(building);
       shard = spatial_network(*backend, planned.model, planned.plan.partition, rank,
                               {.optimizer = {.learning_rate = 0.1}});
     }
     run(*spatial_device(shard, planned.model, planned.plan.partition, rank));
-    all[static_cast<std::size_t>(rank)].by_device = shard.network->all_parameters().value[0];
+    all[rank].by_device = shard.network->all_parameters().value[0];
   });
   run_ranks("memory", ranks, [&](Transport& transport) {
     train_captured(planned, network, all, transport, *shards[transport.rank().index()].network);

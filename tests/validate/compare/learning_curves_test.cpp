@@ -12,7 +12,7 @@ Row learned(const char* point, std::int64_t step, std::int64_t each, double seco
   row.set("point", point);
   row.set("step", step);
   row.set("mini_batches_a_step", each);
-  row.set("samples", 64.0 * static_cast<double>(step));
+  row.set("samples", 64.0 * step);
   row.set("seconds", seconds);
   row.set("loss", loss);
   row.set("accuracy", accuracy);

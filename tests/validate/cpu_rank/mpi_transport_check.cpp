@@ -22,11 +22,11 @@ using namespace stepcast;
 
 /// The value of element `i` on a rank; sums over ranks stay exact in floats.
 float value(int rank, std::size_t i) {
-  return static_cast<float>((static_cast<std::size_t>(rank) + 1) * (i % 97 + 1));
+  return (static_cast<std::size_t>(rank) + 1) * (i % 97 + 1);
 }
 
 std::vector<float> values_of(int rank, std::int64_t elements) {
-  std::vector<float> values(static_cast<std::size_t>(elements));
+  std::vector<float> values(elements);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(rank, i);
   return values;
 }
@@ -49,8 +49,8 @@ int check_all_reduces(Transport& transport, const std::vector<RankId>& all) {
         Algorithm::double_tree}) {
     for (const std::int64_t elements : {1, 7, 15360, 15361, 300001}) {
       std::vector<float> values = values_of(transport.rank().value, elements);
-      const auto schedule = all_reduce_schedule({.algorithm = algorithm}, {transport.ranks(), 1},
-                                                Bytes{4.0 * static_cast<double>(elements)});
+      const auto schedule =
+          all_reduce_schedule({.algorithm = algorithm}, {transport.ranks(), 1}, Bytes{4.0 * elements});
       execute_rounds(transport, rounds_of(*schedule, transport.rank().value, elements), values.data());
       wrong += wrong_sums(values, all);
     }
@@ -82,10 +82,10 @@ int check_messages(Transport& transport, Transport& collectives) {
   messages.begin_run(1, completions);
   const int ranks = transport.ranks();
   const std::int64_t floats = 100003;
-  std::vector<std::vector<float>> received(static_cast<std::size_t>(ranks));
+  std::vector<std::vector<float>> received(ranks);
   for (int peer = 0; peer < ranks; ++peer) {
     if (RankId(peer) == transport.rank()) continue;
-    auto& memory = received[static_cast<std::size_t>(peer)];
+    auto& memory = received[peer];
     memory.resize(floats);
     messages.receive(MessageTag{7}, RoleId{peer}, std::make_shared<Operation>(),
                      [&memory](const Buffer&) { return std::span<float>(memory); });
@@ -105,9 +105,7 @@ int check_messages(Transport& transport, Transport& collectives) {
   messages.end_run();
   int wrong = 0;
   for (int peer = 0; peer < ranks; ++peer) {
-    if (RankId(peer) != transport.rank() &&
-        received[static_cast<std::size_t>(peer)] != values_of(peer, floats))
-      ++wrong;
+    if (RankId(peer) != transport.rank() && received[peer] != values_of(peer, floats)) ++wrong;
   }
   return wrong;
 }

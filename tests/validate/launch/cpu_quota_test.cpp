@@ -32,7 +32,7 @@ int percent_of_core(const CpuQuotas& quotas, int rank) {
     const Instant begin = now();
     Instant end = begin;
     while (end.wall - begin.wall < 0.3) end = now();
-    _exit(static_cast<int>(std::lround(100 * (end.cpu - begin.cpu) / (end.wall - begin.wall))));
+    _exit(std::lround(100 * (end.cpu - begin.cpu) / (end.wall - begin.wall)));
   }
   int status = 0;
   waitpid(child, &status, 0);

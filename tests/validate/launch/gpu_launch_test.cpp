@@ -29,7 +29,7 @@ TEST_CASE("a rank on a GPU waits half as long for others as it may be silent, an
   const auto words = [&](int rank) {
     std::string all = " ";
     const auto commands = gpu_rank_commands("stepcast-gpu", gpus, job, "/control");
-    for (const std::string& word : commands.at(static_cast<std::size_t>(rank))) all += word + " ";
+    for (const std::string& word : commands.at(rank)) all += word + " ";
     return all;
   };
   CHECK_THAT(words(1), Catch::StartsWith(" stepcast-gpu rank --rank 1 --ranks 2 "));

@@ -48,7 +48,7 @@ struct Served {
     sockaddr_in at{};
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    at.sin_port = htons(static_cast<std::uint16_t>(port));
+    at.sin_port = htons(port);
     return at;
   }
 
@@ -68,7 +68,7 @@ struct Served {
 };
 
 std::string with_length(const std::string& text) {
-  const auto size = static_cast<std::uint32_t>(text.size());
+  const std::uint32_t size = text.size();
   return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
 }
 

@@ -57,7 +57,7 @@ class SlowAllocator {
       for (std::size_t i = segment.size(); i-- > 1;) {
         if (segment[i].owner >= 0 || segment[i - 1].owner >= 0) continue;
         segment[i - 1].size += segment[i].size;
-        segment.erase(segment.begin() + static_cast<std::ptrdiff_t>(i));
+        segment.erase(segment.begin() + i);
       }
     }
   }
@@ -146,7 +146,7 @@ TEST_CASE("the caching allocator does what a slow search over all segments does"
         const std::size_t which = random() % live.size();
         allocator.free(live[which].first);
         slow.free(live[which].second);
-        live.erase(live.begin() + static_cast<std::ptrdiff_t>(which));
+        live.erase(live.begin() + which);
       }
       REQUIRE(allocator.allocated() == Bytes{slow.allocated()});
       REQUIRE(allocator.in_use() == Bytes{slow.in_use()});
