@@ -42,11 +42,8 @@ double repeatability(const Measurement& one) {
   return is_of_step(one) ? spread : std::hypot(spread, kPartSpread);
 }
 
-std::vector<std::size_t> measured_points(const Scenario& scenario) {
-  std::vector<std::size_t> points;
-  for (const Measurement& one : scenario.measurements)
-    points.push_back(matching_point(scenario, one.point).value());
-  return points;
+std::size_t point_of(const Scenario& scenario, const Measurement& one) {
+  return matching_point(scenario, one.point).value();
 }
 
 double covariance(const std::vector<double>& a, const std::vector<double>& b) {
@@ -79,10 +76,12 @@ double covariance(const PriorError& a, const PriorError& b, const MeasuredConsta
 }
 
 /// The prior errors at the points of measurements; without a term, and for parts of a step, they are 0.
-std::vector<PriorError> errors_of_measurements(const Scenario& scenario, Library& library, bool has_term) {
-  const auto points = measured_points(scenario);
+std::vector<PriorError> errors_of_measurements(const Scenario& scenario, const std::vector<Row>& rows,
+                                               Library& library, bool has_term) {
+  std::vector<std::size_t> points;
+  for (const Measurement& one : scenario.measurements) points.push_back(point_of(scenario, one));
   std::vector<std::vector<double>> terms(points.size(), std::vector<double>(kDiscrepancySamples));
-  if (has_term) terms = term_errors(scenario, points, library);
+  if (has_term) terms = grown_errors(scenario, points, rows, library);
   std::vector<PriorError> errors;
   for (std::size_t i = 0; i < points.size(); ++i) {
     errors.push_back({points[i], is_fed_in(scenario, points[i]), std::move(terms[i])});
@@ -144,25 +143,41 @@ ErrorModel model_of(const Scenario& scenario, const std::vector<PriorError>& err
 
 }  // namespace
 
+std::set<std::size_t> measured_points(const Scenario& scenario) {
+  std::set<std::size_t> points;
+  for (const Measurement& one : scenario.measurements) points.insert(point_of(scenario, one));
+  return points;
+}
+
+std::set<std::size_t> fed_in_points(const Scenario& scenario) {
+  const std::set<std::size_t> measured = measured_points(scenario);
+  std::set<std::size_t> points;
+  for (const CalibrationTarget& one : scenario.calibrations) {
+    const auto point = matching_point(scenario, one.point);
+    if (point && !measured.contains(*point)) points.insert(*point);
+  }
+  return points;
+}
+
 double normal_sample(unsigned k, std::size_t stream) {
   const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
   return normal_quantile((mixed + 0.5) / kDiscrepancySamples);
 }
 
-ErrorModel error_model(const Scenario& scenario, Library& library, bool has_discrepancy) {
+ErrorModel error_model(const Scenario& scenario, const std::vector<Row>& rows, Library& library,
+                       bool has_discrepancy) {
   const MeasuredConstants constants = shipped_discrepancy(library).measured;
-  return model_of(scenario, errors_of_measurements(scenario, library, has_discrepancy), constants);
+  return model_of(scenario, errors_of_measurements(scenario, rows, library, has_discrepancy), constants);
 }
 
 std::vector<double> residuals(const Scenario& scenario, const std::vector<Row>& rows) {
-  const auto points = measured_points(scenario);
   std::vector<double> all;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const Measurement& one = scenario.measurements[i];
-    const double value = rows[points[i]].number(one.column).value_or(0);
+  for (const Measurement& one : scenario.measurements) {
+    const std::size_t point = point_of(scenario, one);
+    const double value = rows[point].number(one.column).value_or(0);
     if (value <= 0)
       throw InputError(fmt::format("{}: measured: results of {} have no number above 0 in the column \"{}\"",
-                                   place_of(scenario, one.point), scenario.points[points[i]].name,
+                                   place_of(scenario, one.point), scenario.points[point].name,
                                    printable(one.column)));
     const double sign = relation_to_step(one.column) == StepRelation::rate ? -1 : 1;
     all.push_back(sign * std::log(one.value / value));
@@ -292,13 +307,16 @@ std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorMode
 void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                   Simulations& all) {
   const MeasuredConstants constants = shipped_discrepancy(library).measured;
-  const auto measured = errors_of_measurements(scenario, library, true);
+  const auto measured = errors_of_measurements(scenario, all.rows.front(), library, true);
   const ErrorModel model = model_of(scenario, measured, constants);
   std::vector<std::vector<double>> missed;
   for (const auto& rows : all.rows) missed.push_back(residuals(scenario, rows));
   all.shifts.assign(all.rows.size(), std::vector<double>(scenario.points.size()));
-  for (const std::size_t point : points) {
-    const PriorError prior{point, is_fed_in(scenario, point), all.log_errors[point]};
+  all.log_errors.assign(scenario.points.size(), {});
+  auto terms = grown_errors(scenario, points, all.rows.front(), library);
+  for (std::size_t one = 0; one < points.size(); ++one) {
+    const std::size_t point = points[one];
+    const PriorError prior{point, is_fed_in(scenario, point), std::move(terms[one])};
     std::vector<double> covariances;
     for (const PriorError& one : measured) covariances.push_back(covariance(prior, one, constants));
     const auto gain = solved(model.factor, covariances);
