@@ -136,7 +136,7 @@ std::vector<std::vector<double>> relative_errors(const Scenario& scenario,
                                                  const std::vector<std::size_t>& points,
                                                  const ErrorsAt& errors_at) {
   std::vector<PointErrors> calibrated;
-  for (const CalibrationTarget& target : scenario.calibrations) calibrated.push_back(errors_at(target.point));
+  for (const Measurement& target : scenario.calibrations) calibrated.push_back(errors_at(target.point));
   std::vector<std::vector<double>> all;
   for (const std::size_t point : points) {
     auto [devices, errors] = errors_at(scenario.points[point].values);

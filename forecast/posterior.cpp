@@ -28,7 +28,7 @@ double normal_share(double x) {
 constexpr std::size_t kLevelStream = 1;
 
 bool is_fed_in(const Scenario& scenario, std::size_t point) {
-  return std::ranges::any_of(scenario.calibrations, [&](const CalibrationTarget& target) {
+  return std::ranges::any_of(scenario.calibrations, [&](const Measurement& target) {
     return target.over.empty() && sets_all(scenario.points[point], target.point);
   });
 }
@@ -152,7 +152,7 @@ std::set<std::size_t> measured_points(const Scenario& scenario) {
 std::set<std::size_t> fed_in_points(const Scenario& scenario) {
   const std::set<std::size_t> measured = measured_points(scenario);
   std::set<std::size_t> points;
-  for (const CalibrationTarget& one : scenario.calibrations) {
+  for (const Measurement& one : scenario.calibrations) {
     const auto point = matching_point(scenario, one.point);
     if (point && !measured.contains(*point)) points.insert(*point);
   }
@@ -314,9 +314,9 @@ void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& poin
   all.shifts.assign(all.rows.size(), std::vector<double>(scenario.points.size()));
   all.log_errors.assign(scenario.points.size(), {});
   auto terms = grown_errors(scenario, points, all.rows.front(), library);
-  for (std::size_t one = 0; one < points.size(); ++one) {
-    const std::size_t point = points[one];
-    const PriorError prior{point, is_fed_in(scenario, point), std::move(terms[one])};
+  for (std::size_t at = 0; at < points.size(); ++at) {
+    const std::size_t point = points[at];
+    const PriorError prior{point, is_fed_in(scenario, point), std::move(terms[at])};
     std::vector<double> covariances;
     for (const PriorError& one : measured) covariances.push_back(covariance(prior, one, constants));
     const auto gain = solved(model.factor, covariances);

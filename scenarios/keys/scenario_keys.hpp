@@ -26,7 +26,6 @@ const Keys& factors_keys();
 
 // Entries of the lists of a scenario.
 const Keys& assumed_keys();
-const Keys& calibrate_keys();
 const Keys& measured_keys();
 const Keys& published_keys();
 

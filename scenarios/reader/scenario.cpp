@@ -227,7 +227,7 @@ std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<As
 std::vector<Assignment> middle_values(const Scenario& scenario, const Point& point) {
   const std::vector<double> middle(scenario.assumptions.size(), 0.5);
   std::vector<double> calibrated;
-  for (const CalibrationTarget& target : scenario.calibrations)
+  for (const Measurement& target : scenario.calibrations)
     calibrated.push_back((target.range.low + target.range.high) / 2);
   return values_of(scenario, point.values, middle, calibrated);
 }
@@ -258,8 +258,9 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assi
   if (const auto sweep = map.maybe("sweep")) read_sweep(*sweep, scenario.points, scenario.sweep_keys);
   if (scenario.points.empty()) scenario.points.push_back({scenario.name, {}});
   scenario.assumptions = read_list(map, "assumed", read_assumption);
-  scenario.calibrations = read_list(map, "calibrate", read_calibration_target);
-  scenario.measurements = read_list(map, "measured", read_measurement);
+  scenario.calibrations = read_list(map, "calibrate", read_calibration);
+  for (Measurement& one : read_list(map, "measured", read_measurement))
+    (one.range.key.empty() ? scenario.measurements : scenario.calibrations).push_back(std::move(one));
   scenario.published = read_list(map, "published", read_published);
   if (const auto published = map.maybe("published"); published && scenario.calibrations.empty())
     check_none_is_fitted(*published);

@@ -105,13 +105,21 @@ TEST_CASE("a measured point has what the whole sweep has, and must say what the 
           "the sweep varies"));
 }
 
+namespace {
+
+std::vector<Measurement> measurements_in(const std::filesystem::path& file) {
+  return measurements_of({file.string(), read_runs({"", file.string()})}, scenario_of(kRing));
+}
+
+}  // namespace
+
 TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]") {
   const TemporaryFolder folder;
   const auto file = folder.path() / "runs.csv";
   write_atomically(file,
                    "workers,step_seconds,samples_per_second,communication_seconds,spread,source\n"
                    "2,0.5,256,0.1,0.02,log\n4,,500,,,\n");
-  const auto all = read_measurements({"", file.string()}, scenario_of(kRing));
+  const auto all = measurements_in(file);
   REQUIRE(all.size() == 3);
   CHECK(all[0].column == "step_seconds");
   CHECK(all[0].spread == 0.02);
@@ -121,14 +129,14 @@ TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]")
   write_atomically(file,
                    "point,step_seconds,kept\nworkers=2,0.4,true\nworkers=2,0.6,true\nworkers=2,9,false\n"
                    "workers=4,0.5,true\n");
-  const auto repeats = read_measurements({"", file.string()}, scenario_of(kRing));  // as validate writes them
+  const auto repeats = measurements_in(file);  // as validate writes them
   REQUIRE(repeats.size() == 2);
   CHECK(point_name(repeats[0].point) == "workers=2");
   CHECK(repeats[0].value == Approx(0.5));
   CHECK(repeats[0].spread == Approx(1.2533 * 0.1 / 0.5));  // two repeats: deviation 0.1414 / sqrt 2
   CHECK(repeats[1].spread == 0);
   write_atomically(file, "workers,point\n2,a\n");
-  CHECK_THROWS_AS(read_measurements({"", file.string()}, scenario_of(kRing)), InputError);
+  CHECK_THROWS_AS(measurements_in(file), InputError);
 }
 
 TEST_CASE("a default range whose draws lie at an end is asked about in words", "[forecast]") {
