@@ -28,9 +28,10 @@ Discrepancy read_discrepancy(const YamlValue& value) {
     map.at("probabilities").expected("two or more ascending numbers");
   term.quantiles = read_numbers(map.at("quantiles"), count);
   if (const auto given = map.maybe("measured")) {
-    const YamlMap measured = given->map({"level", "own", "doubling", "hidden"});
-    term.measured = {measured.at("level").number(0, 10), measured.at("own").number(0, 10),
-                     measured.at("doubling").number(0, 10), measured.at("hidden").number(0, 10)};
+    const YamlMap measured = given->map({"level", "own", "alternative", "doubling", "hidden"});
+    const auto constant = [&](const char* name) { return measured.at(name).number(0, 10); };
+    term.measured = {constant("level"), constant("own"), constant("alternative"), constant("doubling"),
+                     constant("hidden")};
   }
   return term;
 }

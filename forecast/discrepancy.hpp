@@ -11,10 +11,11 @@ namespace stepcast {
 
 /// The error of the model where measurements of other points are known (forecast/posterior.hpp).
 struct MeasuredConstants {
-  double level = 0;     ///< standard deviation of an error that all points have in common
-  double own = 0;       ///< standard deviation of an error of one point alone
-  double doubling = 0;  ///< scale of the term for each doubling of the devices
-  double hidden = 0;    ///< scale of the term for the communication that computation hides
+  double level = 0;        ///< standard deviation of an error that all points have in common
+  double own = 0;          ///< standard deviation of an error of one point alone
+  double alternative = 0;  ///< standard deviation of an error that points of the same layout have in common
+  double doubling = 0;     ///< scale of the term for each doubling of the devices
+  double hidden = 0;       ///< scale of the term for the communication that computation hides
 };
 
 /// The error of the model itself: the distribution of log(measured step / forecast step) on eight devices of

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/special_functions/erf.hpp>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <numeric>
 
@@ -25,7 +26,7 @@ double normal_share(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-constexpr std::size_t kLevelStream = 1;
+constexpr std::size_t kLevelStream = 1, kAlternativeStream = 64;
 
 bool is_fed_in(const Scenario& scenario, std::size_t point) {
   return std::ranges::any_of(scenario.calibrations, [&](const Measurement& target) {
@@ -53,9 +54,39 @@ double covariance(const std::vector<double>& a, const std::vector<double>& b) {
   return sum / a.size();
 }
 
+/// The keys that differ between points with equally many workers, such as those of a layout.
+std::set<std::string> keys_of_alternatives(const Scenario& scenario) {
+  std::map<std::pair<std::string, std::string>, std::string> first;  // by number of workers and key
+  std::set<std::string> keys;
+  for (const Point& point : scenario.points) {
+    const auto found = std::ranges::find(point.values, "workers", &Assignment::path);
+    const std::string workers = found == point.values.end() ? "" : found->value.text;
+    for (const Assignment& one : point.values) {
+      const std::string text = point_name({one});
+      if (first.emplace(std::pair(workers, one.path), text).first->second != text) keys.insert(one.path);
+    }
+  }
+  return keys;
+}
+
+/// By point of the scenario: a number that points with the same values of these keys have in common.
+std::vector<std::size_t> alternatives_of(const Scenario& scenario) {
+  const std::set<std::string> keys = keys_of_alternatives(scenario);
+  std::map<std::string, std::size_t> numbers;
+  std::vector<std::size_t> all;
+  for (const Point& point : scenario.points) {
+    std::set<std::string> values;
+    for (const Assignment& one : point.values) {
+      if (keys.contains(one.path)) values.insert(point_name({one}));
+    }
+    all.push_back(numbers.emplace(fmt::format("{}", fmt::join(values, ", ")), numbers.size()).first->second);
+  }
+  return all;
+}
+
 /// The error of one point before anything was measured.
 struct PriorError {
-  std::size_t point = 0;
+  std::size_t point = 0, alternative = 0;
   bool fed_in = false;
   std::vector<double> term;  ///< by sample
 };
@@ -64,6 +95,7 @@ std::vector<double> samples_of(const PriorError& error, const MeasuredConstants&
   std::vector<double> samples = error.term;
   for (unsigned k = 0; k < samples.size() && !error.fed_in; ++k)
     samples[k] += constants.level * normal_sample(k, kLevelStream) +
+                  constants.alternative * normal_sample(k, kAlternativeStream + error.alternative) +
                   constants.own * normal_sample(k, kLevelStream + 1 + error.point);
   return samples;
 }
@@ -72,6 +104,7 @@ double covariance(const PriorError& a, const PriorError& b, const MeasuredConsta
   double value = covariance(a.term, b.term);
   if (a.fed_in || b.fed_in) return value;
   value += constants.level * constants.level;
+  if (a.alternative == b.alternative) value += constants.alternative * constants.alternative;
   return a.point == b.point ? value + constants.own * constants.own : value;
 }
 
@@ -82,9 +115,11 @@ std::vector<PriorError> errors_of_measurements(const Scenario& scenario, const s
   for (const Measurement& one : scenario.measurements) points.push_back(point_of(scenario, one));
   std::vector<std::vector<double>> terms(points.size(), std::vector<double>(kDiscrepancySamples));
   if (has_term) terms = grown_errors(scenario, points, rows, library);
+  const auto alternatives = alternatives_of(scenario);
   std::vector<PriorError> errors;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    errors.push_back({points[i], is_fed_in(scenario, points[i]), std::move(terms[i])});
+    errors.push_back(
+        {points[i], alternatives[points[i]], is_fed_in(scenario, points[i]), std::move(terms[i])});
     if (has_term && is_of_step(scenario.measurements[i])) continue;
     errors.back().term.assign(kDiscrepancySamples, 0);
     errors.back().fed_in = true;
@@ -314,9 +349,10 @@ void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& poin
   all.shifts.assign(all.rows.size(), std::vector<double>(scenario.points.size()));
   all.log_errors.assign(scenario.points.size(), {});
   auto terms = grown_errors(scenario, points, all.rows.front(), library);
+  const auto alternatives = alternatives_of(scenario);
   for (std::size_t at = 0; at < points.size(); ++at) {
     const std::size_t point = points[at];
-    const PriorError prior{point, is_fed_in(scenario, point), std::move(terms[at])};
+    const PriorError prior{point, alternatives[point], is_fed_in(scenario, point), std::move(terms[at])};
     std::vector<double> covariances;
     for (const PriorError& one : measured) covariances.push_back(covariance(prior, one, constants));
     const auto gain = solved(model.factor, covariances);

@@ -11,12 +11,13 @@ namespace stepcast {
 
 /// What measurements say. The error of the model at a point, log(measured step / forecast step), is
 ///
-///     term + level + own
+///     term + level + alternative + own
 ///
-/// with the samples of grown_errors (forecast/discrepancy.hpp), a level that all points have in common, and
-/// an error of the point's own; level and own are normal. A point that is fed in has only the term, which is
-/// 0 there. A measurement is the error of its point and the repeatability of runs. The constants were fitted
-/// on open published figures (docs/notes/2026-11-measured-points.md).
+/// with the samples of grown_errors (forecast/discrepancy.hpp), a level that all points have in common, an
+/// error that points of one layout have in common (of equal values of the keys that differ among points with
+/// equally many workers), and an error of the point's own; all but the term are normal. A point that is fed
+/// in has only the term, which is 0 there. A measurement is the error of its point and the repeatability of
+/// runs. The constants were fitted on open published figures (docs/notes/2026-11-measured-points.md).
 struct ErrorModel {
   /// [measurement][sample]: the error at its point with the repeatability.
   std::vector<std::vector<double>> samples;

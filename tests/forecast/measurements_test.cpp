@@ -215,3 +215,34 @@ TEST_CASE("systematic resampling takes every draw as often as its weight says", 
   CHECK(effective_draws({0.5, 0.5, 0, 0}) == Approx(2));
   CHECK(weights_of({0, std::log(3.0)})[1] == Approx(0.75));
 }
+
+TEST_CASE("layouts have errors of their own, and a layout that was measured says most about itself",
+          "[forecast]") {
+  const Scenario scenario = scenario_of(
+      "name: layouts\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 2, "
+      "strategy.compute_factor: 1}\nbatch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: {workers: "
+      "[8, "
+      "16], strategy.bucket: [1 MB, 2 MB]}\nmeasured: [{point: {workers: 8, strategy.bucket: 1 MB}, column: "
+      "step_seconds, value: 1.2}]\n");
+  Simulations all;
+  all.inputs = {{}};
+  all.rows = {std::vector<Row>(4)};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const bool larger = scenario.points[i].name.find("workers=16") != std::string::npos;
+    all.rows[0][i].set("devices", std::int64_t{larger ? 16 : 8});
+    all.rows[0][i].set("step_seconds", 1.0);
+  }
+  Library library;
+  learn_errors(scenario, {0, 1, 2, 3}, library, all);
+  const auto width = [&](const std::vector<Assignment>& values) {
+    const std::size_t point = matching_point(scenario, values).value();
+    const auto interval = forecast_interval(predictive_values(all, point, "step_seconds"));
+    return interval.high - interval.low;
+  };
+  const auto& measured = scenario.measurements.front().point;
+  std::vector<Assignment> larger = measured, other = measured;
+  larger[0].value.text = "16";
+  other[1].value.text = "2 MB";
+  CHECK(width(measured) < 0.05);
+  CHECK(width(larger) < 0.7 * width(other));  // of the same layout
+}

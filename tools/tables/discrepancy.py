@@ -17,6 +17,7 @@ TERM = "models/measured/discrepancy.yaml"
 PROBABILITIES = [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99]
 SAMPLES = 256
 MEASURED = {"level": 0.4, "own": 0.03, "doubling": 0.1, "hidden": 4}  # chosen by measured_points.py
+ALTERNATIVE = {"alternative": 0.1}  # of layouts on equally many devices (docs/notes/2026-11-measured-points.md)
 
 
 def weights(devices, per_server):
@@ -179,7 +180,7 @@ def text_of(rows):
              f"figures: {{figures: {len(rows)}, experiments: {len({row['experiment'] for row in rows})}}}",
              f"probabilities: [{', '.join(f'{p:g}' for p in PROBABILITIES)}]",
              f"quantiles: [{', '.join(f'{x:.4f}' for x in fitted(rows))}]",
-             f"measured: {{{', '.join(f'{name}: {x:g}' for name, x in MEASURED.items())}}}"]
+             f"measured: {{{', '.join(f'{name}: {x:g}' for name, x in (MEASURED | ALTERNATIVE).items())}}}"]
     return "\n".join(lines) + "\n"
 
 
