@@ -169,7 +169,7 @@ void show_scenario(const std::string& file) {
   show_stacks(scenario);
   show_default_ranges(scenario);
   if (!scenario.calibrations.empty()) print_lines("\ncalibrations\n");
-  for (const CalibrationTarget& feed : scenario.calibrations) {
+  for (const Measurement& feed : scenario.calibrations) {
     print_lines("  {} so that {} is {} ({})\n", feed.range.key, feed.column, feed.value, feed.source);
   }
   if (!scenario.published.empty()) print_lines("\npublished figures\n");

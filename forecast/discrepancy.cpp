@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 
 namespace stepcast {
@@ -27,8 +28,10 @@ Discrepancy read_discrepancy(const YamlValue& value) {
     map.at("probabilities").expected("two or more ascending numbers");
   term.quantiles = read_numbers(map.at("quantiles"), count);
   if (const auto given = map.maybe("measured")) {
-    const YamlMap measured = given->map({"level", "own"});
-    term.measured = {measured.at("level").number(0, 10), measured.at("own").number(0, 10)};
+    const YamlMap measured = given->map({"level", "own", "alternative", "doubling", "hidden"});
+    const auto constant = [&](const char* name) { return measured.at(name).number(0, 10); };
+    term.measured = {constant("level"), constant("own"), constant("alternative"), constant("doubling"),
+                     constant("hidden")};
   }
   return term;
 }
@@ -71,20 +74,37 @@ double radical_inverse(unsigned index) {
   return value;
 }
 
-}  // namespace
+/// What the quantiles at u_k and at v_k are multiplied by.
+struct TermScales {
+  double first = 0, second = 0;
+};
 
-// tools/tables/discrepancy.py has the same rule.
-std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
-  const double inside = std::log2(spread.devices_of_server) / 3;
-  const double between = spread.servers > 1 ? 0.7 + std::log2(spread.servers) / 10 : 0;
+// tools/tables/discrepancy.py and measured_points.py have the same rules.
+std::vector<double> scaled_errors(const Discrepancy& term, const TermScales& scales) {
   std::vector<double> errors;
   for (unsigned k = 0; k < kDiscrepancySamples; ++k) {
     const double u = (k + 0.5) / kDiscrepancySamples;
     const double v = radical_inverse(k) + 0.5 / kDiscrepancySamples;
-    errors.push_back(inside * quantile_at(term.probabilities, term.quantiles, u) +
-                     between * quantile_at(term.probabilities, term.quantiles, v));
+    errors.push_back(scales.first * quantile_at(term.probabilities, term.quantiles, u) +
+                     scales.second * quantile_at(term.probabilities, term.quantiles, v));
   }
   return errors;
+}
+
+/// The share of a step by which it were longer if no communication was hidden behind computation, as a
+/// logarithm.
+double hidden_communication(const Row& row) {
+  const double step = row.number("step_seconds").value_or(0);
+  const double hidden = row.number("communication_seconds").value_or(0) -
+                        row.number("exposed_communication_seconds").value_or(0);
+  return step > 0 && hidden > 0 ? std::log1p(hidden / step) : 0;
+}
+
+}  // namespace
+
+std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
+  const double between = spread.servers > 1 ? 0.7 + std::log2(spread.servers) / 10 : 0;
+  return scaled_errors(term, {std::log2(spread.devices_of_server) / 3, between});
 }
 
 namespace {
@@ -95,20 +115,13 @@ struct PointErrors {
   std::vector<double> errors;
 };
 
-PointErrors errors_at(const Scenario& scenario, const Point& point, const Discrepancy& term,
-                      Library& library) {
-  const Experiment experiment = build_experiment(scenario.document, middle_values(scenario, point), library);
-  return {experiment.plan.devices, log_errors(term, spread_of(experiment))};
+Experiment middle_experiment(const Scenario& scenario, const std::vector<Assignment>& values,
+                             Library& library) {
+  return build_experiment(scenario.document, middle_values(scenario, {"", values}), library);
 }
 
-/// The samples of the term at the points of the figures to which the scenario is calibrated.
-std::vector<PointErrors> calibrated_errors(const Scenario& scenario, const Discrepancy& term,
-                                           Library& library) {
-  std::vector<PointErrors> all;
-  for (const CalibrationTarget& target : scenario.calibrations)
-    all.push_back(errors_at(scenario, {"", target.point}, term, library));
-  return all;
-}
+/// The errors at a point that sets these values.
+using ErrorsAt = std::function<PointErrors(const std::vector<Assignment>& values)>;
 
 /// The calibrated point with most devices, at most `devices`; the first one if all have more.
 const PointErrors& nearest(const std::vector<PointErrors>& calibrated, int devices) {
@@ -119,15 +132,15 @@ const PointErrors& nearest(const std::vector<PointErrors>& calibrated, int devic
   return best != nullptr ? *best : calibrated.front();
 }
 
-}  // namespace
-
-std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std::vector<std::size_t>& points,
-                                             Library& library) {
-  const Discrepancy term = shipped_discrepancy(library);
-  const auto calibrated = calibrated_errors(scenario, term, library);
+/// The errors at the points, relative to those of the figures that are fed in.
+std::vector<std::vector<double>> relative_errors(const Scenario& scenario,
+                                                 const std::vector<std::size_t>& points,
+                                                 const ErrorsAt& errors_at) {
+  std::vector<PointErrors> calibrated;
+  for (const Measurement& target : scenario.calibrations) calibrated.push_back(errors_at(target.point));
   std::vector<std::vector<double>> all;
   for (const std::size_t point : points) {
-    auto [devices, errors] = errors_at(scenario, scenario.points[point], term, library);
+    auto [devices, errors] = errors_at(scenario.points[point].values);
     if (!calibrated.empty()) {
       const auto& taken_off = nearest(calibrated, devices).errors;
       for (std::size_t k = 0; k < errors.size(); ++k) errors[k] -= taken_off[k];
@@ -135,6 +148,33 @@ std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std
     all.push_back(std::move(errors));
   }
   return all;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std::vector<std::size_t>& points,
+                                             Library& library) {
+  const Discrepancy term = shipped_discrepancy(library);
+  return relative_errors(scenario, points, [&](const std::vector<Assignment>& values) -> PointErrors {
+    const Experiment experiment = middle_experiment(scenario, values, library);
+    return {experiment.plan.devices, log_errors(term, spread_of(experiment))};
+  });
+}
+
+std::vector<std::vector<double>> grown_errors(const Scenario& scenario,
+                                              const std::vector<std::size_t>& points,
+                                              const std::vector<Row>& rows, Library& library) {
+  const Discrepancy term = shipped_discrepancy(library);
+  return relative_errors(scenario, points, [&](const std::vector<Assignment>& values) -> PointErrors {
+    const auto point = matching_point(scenario, values);
+    const Row row = point ? rows[*point] : Row{};
+    const int devices = row.number("devices").value_or(0) > 0
+                            ? static_cast<int>(*row.number("devices"))
+                            : middle_experiment(scenario, values, library).plan.devices;
+    const TermScales scales{term.measured.doubling * std::log2(devices),
+                            term.measured.hidden * hidden_communication(row)};
+    return {devices, scaled_errors(term, scales)};
+  });
 }
 
 void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,

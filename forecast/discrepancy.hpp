@@ -9,11 +9,13 @@
 
 namespace stepcast {
 
-/// The error of the model where measurements of other points are known (forecast/posterior.hpp):
-/// standard deviations of a logarithm.
+/// The error of the model where measurements of other points are known (forecast/posterior.hpp).
 struct MeasuredConstants {
-  double level = 0;  ///< of an error that all points have in common
-  double own = 0;    ///< of an error of one point alone
+  double level = 0;        ///< standard deviation of an error that all points have in common
+  double own = 0;          ///< standard deviation of an error of one point alone
+  double alternative = 0;  ///< standard deviation of an error that points of the same layout have in common
+  double doubling = 0;     ///< scale of the term for each doubling of the devices
+  double hidden = 0;       ///< scale of the term for the communication that computation hides
 };
 
 /// The error of the model itself: the distribution of log(measured step / forecast step) on eight devices of
@@ -52,6 +54,14 @@ std::vector<double> log_errors(const Discrepancy& term, const Spread& spread);
 /// else the first.
 std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std::vector<std::size_t>& points,
                                              Library& library);
+
+/// The same where other points are measured: what grows with the devices, and what hidden communication adds.
+/// The quantile at u_k is multiplied by `doubling` times log2(devices), that at v_k by `hidden` times
+/// log((step + hidden communication) / step), with the times in `rows`, one for each point of the scenario.
+/// A figure that is fed in at a point without a row counts as one without hidden communication.
+std::vector<std::vector<double>> grown_errors(const Scenario& scenario,
+                                              const std::vector<std::size_t>& points,
+                                              const std::vector<Row>& rows, Library& library);
 
 /// Sets Simulations::log_errors of the chosen points to those of term_errors.
 void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,

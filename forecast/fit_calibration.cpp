@@ -20,8 +20,8 @@ constexpr double kMetError =
 constexpr int kMaxSteps = 40;
 
 /// The value of a column at a point, simulated in a child process.
-double simulated(const Scenario& scenario, const CalibrationTarget& feed,
-                 const std::vector<Assignment>& values, Library& library) {
+double simulated(const Scenario& scenario, const Measurement& feed, const std::vector<Assignment>& values,
+                 Library& library) {
   double result = 0;
   run_tasks({[&] {
               const Row row = simulate_point(build_experiment(scenario.document, values, library));
@@ -85,7 +85,7 @@ struct SearchRange {
 
 Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs, Library& library) {
   Calibrated found;
-  for (const CalibrationTarget& feed : scenario.calibrations) {
+  for (const Measurement& feed : scenario.calibrations) {
     const SearchRange range(feed.range);
     std::map<double, double> reached;  // by x
     const auto difference = [&](double x) {
@@ -104,7 +104,7 @@ Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& 
   return found;
 }
 
-bool is_reached(const CalibrationTarget& feed, double reached) {
+bool is_reached(const Measurement& feed, double reached) {
   return std::abs(reached - feed.value) <= kMetError * std::abs(feed.value);
 }
 

@@ -21,7 +21,7 @@ struct Calibrated {
 Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs, Library& library);
 
 /// True if the calibrated simulation gives the figure to within 0.1 %; false if the range ends before.
-bool is_reached(const CalibrationTarget& feed, double reached);
+bool is_reached(const Measurement& feed, double reached);
 
 /// A sentence on what a fitted `strategy.compute_factor` means that is far from 1, by a factor of 1.5 and
 /// more; empty for others. Of published rates in single precision, 90 % are within 1.44 of the rule.

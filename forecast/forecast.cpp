@@ -138,7 +138,8 @@ class Forecaster {
   std::vector<std::size_t> learned(std::size_t draws) {
     Library own;  // for the experiments of measured points where nothing may be simulated
     Library& library = library_ != nullptr ? *library_ : own;
-    const ErrorModel model = error_model(scenario_, library, options_.discrepancy);
+    simulate_measured();
+    const ErrorModel model = error_model(scenario_, all_.rows.front(), library, options_.discrepancy);
     std::vector<std::vector<double>> cubes;
     for (std::size_t draw = draws; draw < 2 * draws; ++draw)
       cubes.push_back(low_discrepancy(draw, scenario_.assumptions.size()));
@@ -157,10 +158,9 @@ class Forecaster {
   /// Simulates the measured points in the draws that are new.
   void simulate_measured() {
     calibrate_new_draws();
-    std::set<std::size_t> points;
-    for (const Measurement& one : scenario_.measurements)
-      points.insert(matching_point(scenario_, one.point).value());
+    const std::set<std::size_t> points = measured_points(scenario_);
     std::vector<Job> jobs;
+    for (const std::size_t point : fed_in_points(scenario_)) jobs.push_back({point, 0});  // for error_model
     for (std::size_t draw = simulated_draws_; draw < all_.inputs.size(); ++draw) {
       for (const std::size_t point : points) jobs.push_back({point, draw});
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/special_functions/erf.hpp>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <numeric>
 
@@ -25,10 +26,10 @@ double normal_share(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-constexpr std::size_t kLevelStream = 1;
+constexpr std::size_t kLevelStream = 1, kAlternativeStream = 64;
 
 bool is_fed_in(const Scenario& scenario, std::size_t point) {
-  return std::ranges::any_of(scenario.calibrations, [&](const CalibrationTarget& target) {
+  return std::ranges::any_of(scenario.calibrations, [&](const Measurement& target) {
     return target.over.empty() && sets_all(scenario.points[point], target.point);
   });
 }
@@ -42,11 +43,8 @@ double repeatability(const Measurement& one) {
   return is_of_step(one) ? spread : std::hypot(spread, kPartSpread);
 }
 
-std::vector<std::size_t> measured_points(const Scenario& scenario) {
-  std::vector<std::size_t> points;
-  for (const Measurement& one : scenario.measurements)
-    points.push_back(matching_point(scenario, one.point).value());
-  return points;
+std::size_t point_of(const Scenario& scenario, const Measurement& one) {
+  return matching_point(scenario, one.point).value();
 }
 
 double covariance(const std::vector<double>& a, const std::vector<double>& b) {
@@ -56,9 +54,39 @@ double covariance(const std::vector<double>& a, const std::vector<double>& b) {
   return sum / a.size();
 }
 
+/// The keys that differ between points with equally many workers, such as those of a layout.
+std::set<std::string> keys_of_alternatives(const Scenario& scenario) {
+  std::map<std::pair<std::string, std::string>, std::string> first;  // by number of workers and key
+  std::set<std::string> keys;
+  for (const Point& point : scenario.points) {
+    const auto found = std::ranges::find(point.values, "workers", &Assignment::path);
+    const std::string workers = found == point.values.end() ? "" : found->value.text;
+    for (const Assignment& one : point.values) {
+      const std::string text = point_name({one});
+      if (first.emplace(std::pair(workers, one.path), text).first->second != text) keys.insert(one.path);
+    }
+  }
+  return keys;
+}
+
+/// By point of the scenario: a number that points with the same values of these keys have in common.
+std::vector<std::size_t> alternatives_of(const Scenario& scenario) {
+  const std::set<std::string> keys = keys_of_alternatives(scenario);
+  std::map<std::string, std::size_t> numbers;
+  std::vector<std::size_t> all;
+  for (const Point& point : scenario.points) {
+    std::set<std::string> values;
+    for (const Assignment& one : point.values) {
+      if (keys.contains(one.path)) values.insert(point_name({one}));
+    }
+    all.push_back(numbers.emplace(fmt::format("{}", fmt::join(values, ", ")), numbers.size()).first->second);
+  }
+  return all;
+}
+
 /// The error of one point before anything was measured.
 struct PriorError {
-  std::size_t point = 0;
+  std::size_t point = 0, alternative = 0;
   bool fed_in = false;
   std::vector<double> term;  ///< by sample
 };
@@ -67,6 +95,7 @@ std::vector<double> samples_of(const PriorError& error, const MeasuredConstants&
   std::vector<double> samples = error.term;
   for (unsigned k = 0; k < samples.size() && !error.fed_in; ++k)
     samples[k] += constants.level * normal_sample(k, kLevelStream) +
+                  constants.alternative * normal_sample(k, kAlternativeStream + error.alternative) +
                   constants.own * normal_sample(k, kLevelStream + 1 + error.point);
   return samples;
 }
@@ -75,17 +104,22 @@ double covariance(const PriorError& a, const PriorError& b, const MeasuredConsta
   double value = covariance(a.term, b.term);
   if (a.fed_in || b.fed_in) return value;
   value += constants.level * constants.level;
+  if (a.alternative == b.alternative) value += constants.alternative * constants.alternative;
   return a.point == b.point ? value + constants.own * constants.own : value;
 }
 
 /// The prior errors at the points of measurements; without a term, and for parts of a step, they are 0.
-std::vector<PriorError> errors_of_measurements(const Scenario& scenario, Library& library, bool has_term) {
-  const auto points = measured_points(scenario);
+std::vector<PriorError> errors_of_measurements(const Scenario& scenario, const std::vector<Row>& rows,
+                                               Library& library, bool has_term) {
+  std::vector<std::size_t> points;
+  for (const Measurement& one : scenario.measurements) points.push_back(point_of(scenario, one));
   std::vector<std::vector<double>> terms(points.size(), std::vector<double>(kDiscrepancySamples));
-  if (has_term) terms = term_errors(scenario, points, library);
+  if (has_term) terms = grown_errors(scenario, points, rows, library);
+  const auto alternatives = alternatives_of(scenario);
   std::vector<PriorError> errors;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    errors.push_back({points[i], is_fed_in(scenario, points[i]), std::move(terms[i])});
+    errors.push_back(
+        {points[i], alternatives[points[i]], is_fed_in(scenario, points[i]), std::move(terms[i])});
     if (has_term && is_of_step(scenario.measurements[i])) continue;
     errors.back().term.assign(kDiscrepancySamples, 0);
     errors.back().fed_in = true;
@@ -144,25 +178,41 @@ ErrorModel model_of(const Scenario& scenario, const std::vector<PriorError>& err
 
 }  // namespace
 
+std::set<std::size_t> measured_points(const Scenario& scenario) {
+  std::set<std::size_t> points;
+  for (const Measurement& one : scenario.measurements) points.insert(point_of(scenario, one));
+  return points;
+}
+
+std::set<std::size_t> fed_in_points(const Scenario& scenario) {
+  const std::set<std::size_t> measured = measured_points(scenario);
+  std::set<std::size_t> points;
+  for (const Measurement& one : scenario.calibrations) {
+    const auto point = matching_point(scenario, one.point);
+    if (point && !measured.contains(*point)) points.insert(*point);
+  }
+  return points;
+}
+
 double normal_sample(unsigned k, std::size_t stream) {
   const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
   return normal_quantile((mixed + 0.5) / kDiscrepancySamples);
 }
 
-ErrorModel error_model(const Scenario& scenario, Library& library, bool has_discrepancy) {
+ErrorModel error_model(const Scenario& scenario, const std::vector<Row>& rows, Library& library,
+                       bool has_discrepancy) {
   const MeasuredConstants constants = shipped_discrepancy(library).measured;
-  return model_of(scenario, errors_of_measurements(scenario, library, has_discrepancy), constants);
+  return model_of(scenario, errors_of_measurements(scenario, rows, library, has_discrepancy), constants);
 }
 
 std::vector<double> residuals(const Scenario& scenario, const std::vector<Row>& rows) {
-  const auto points = measured_points(scenario);
   std::vector<double> all;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const Measurement& one = scenario.measurements[i];
-    const double value = rows[points[i]].number(one.column).value_or(0);
+  for (const Measurement& one : scenario.measurements) {
+    const std::size_t point = point_of(scenario, one);
+    const double value = rows[point].number(one.column).value_or(0);
     if (value <= 0)
       throw InputError(fmt::format("{}: measured: results of {} have no number above 0 in the column \"{}\"",
-                                   place_of(scenario, one.point), scenario.points[points[i]].name,
+                                   place_of(scenario, one.point), scenario.points[point].name,
                                    printable(one.column)));
     const double sign = relation_to_step(one.column) == StepRelation::rate ? -1 : 1;
     all.push_back(sign * std::log(one.value / value));
@@ -292,13 +342,17 @@ std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorMode
 void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                   Simulations& all) {
   const MeasuredConstants constants = shipped_discrepancy(library).measured;
-  const auto measured = errors_of_measurements(scenario, library, true);
+  const auto measured = errors_of_measurements(scenario, all.rows.front(), library, true);
   const ErrorModel model = model_of(scenario, measured, constants);
   std::vector<std::vector<double>> missed;
   for (const auto& rows : all.rows) missed.push_back(residuals(scenario, rows));
   all.shifts.assign(all.rows.size(), std::vector<double>(scenario.points.size()));
-  for (const std::size_t point : points) {
-    const PriorError prior{point, is_fed_in(scenario, point), all.log_errors[point]};
+  all.log_errors.assign(scenario.points.size(), {});
+  auto terms = grown_errors(scenario, points, all.rows.front(), library);
+  const auto alternatives = alternatives_of(scenario);
+  for (std::size_t at = 0; at < points.size(); ++at) {
+    const std::size_t point = points[at];
+    const PriorError prior{point, alternatives[point], is_fed_in(scenario, point), std::move(terms[at])};
     std::vector<double> covariances;
     for (const PriorError& one : measured) covariances.push_back(covariance(prior, one, constants));
     const auto gain = solved(model.factor, covariances);

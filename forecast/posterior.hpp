@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "forecast/discrepancy.hpp"
@@ -10,18 +11,23 @@ namespace stepcast {
 
 /// What measurements say. The error of the model at a point, log(measured step / forecast step), is
 ///
-///     term + level + own
+///     term + level + alternative + own
 ///
-/// with the samples of the discrepancy term, a level that all points have in common, and an error of the
-/// point's own; level and own are normal. A point that `calibrate` feeds
+/// with the samples of grown_errors (forecast/discrepancy.hpp), a level that all points have in common, an
+/// error that points of one layout have in common (of equal values of the keys that differ among points with
+/// equally many workers), and an error of the point's own; all but the term are normal. A point that is fed
 /// in has only the term, which is 0 there. A measurement is the error of its point and the repeatability of
-/// runs. The two constants were fitted on open published figures (docs/notes/2026-11-measured-points.md).
+/// runs. The constants were fitted on open published figures (docs/notes/2026-11-measured-points.md).
 struct ErrorModel {
   /// [measurement][sample]: the error at its point with the repeatability.
   std::vector<std::vector<double>> samples;
   std::vector<double> mean;                 ///< [measurement], of the term
   std::vector<std::vector<double>> factor;  ///< Cholesky factor of the covariance of the measurements
 };
+
+/// The points of the measurements, and further points of the sweep to which figures are calibrated.
+std::set<std::size_t> measured_points(const Scenario& scenario);
+std::set<std::size_t> fed_in_points(const Scenario& scenario);
 
 /// Sample `k` of kDiscrepancySamples of a standard normal variable; other streams have another order.
 double normal_sample(unsigned k, std::size_t stream);
@@ -30,8 +36,9 @@ double normal_sample(unsigned k, std::size_t stream);
 constexpr double kRepeatability = 0.005;
 
 /// The error model of a scenario's measurements; without the discrepancy term, of their spreads alone.
-/// @throws InputError for a measurement whose point cannot be built
-ErrorModel error_model(const Scenario& scenario, Library& library, bool has_discrepancy);
+/// @param rows  of one draw; those of measured points are needed
+ErrorModel error_model(const Scenario& scenario, const std::vector<Row>& rows, Library& library,
+                       bool has_discrepancy);
 
 /// log(measured step / forecast step) of each measurement in one draw; for a column that does not follow
 /// from the time of a step, log(measured / forecast). @throws InputError for an unknown column
@@ -76,7 +83,7 @@ std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorMode
                                        const std::vector<std::vector<double>>& cubes, Simulations& all,
                                        const DrawFunctions& of_draws);
 
-/// Changes Simulations::log_errors to samples of the posterior, and sets `shifts`. Each sample is moved by
+/// Sets Simulations::log_errors to samples of the posterior, and sets `shifts`. Each sample is moved by
 /// the gain times what it misses the measurements by (Matheron's rule), so ratios of points stay consistent.
 /// Source: A. Journel, C. Huijbregts, Mining Geostatistics (1978), conditional simulation.
 void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,

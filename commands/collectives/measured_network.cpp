@@ -64,26 +64,34 @@ std::string measured_file(const std::string& text) {
   return table_file(text).file;
 }
 
-bool is_nccl_tests(const std::string& named) {
-  const std::string text = read_file(measured_file(named));
+namespace {
+
+bool is_nccl_tests(const std::string& text) {
   const auto begin = text.find_first_not_of(" \n\r\t");
   return text.find("busbw") != std::string::npos || (begin != std::string::npos && text[begin] == '{');
 }
 
-std::vector<MeasuredCollective> measured_collectives(const std::vector<std::string>& texts) {
-  std::vector<MeasuredCollective> tables;
+}  // namespace
+
+MeasuredFiles measured_files(const std::vector<std::string>& texts) {
+  MeasuredFiles files;
   for (const std::string& text : texts) {
-    if (!is_nccl_tests(text)) continue;
     const TableFile named = table_file(text);
     const std::string& file = named.file;
-    NcclTests tests = read_nccl_tests(read_file(file), file);
+    const std::string content = read_file(file);
+    if (!is_nccl_tests(content)) {
+      const RunFile runs = parse_run_file(text);
+      files.runs.push_back({runs.file, read_runs(runs)});
+      continue;
+    }
+    NcclTests tests = read_nccl_tests(content, file);
     if (tests.operation.empty() && named.asked.name.empty())
       throw InputError(fmt::format(
           "{0}:1:1: the table does not name its collective; write it before the file, such as all_reduce={0}",
           file));
-    tables.push_back(table_of(std::move(tests), named));
+    files.network.push_back(table_of(std::move(tests), named));
   }
-  return tables;
+  return files;
 }
 
 double log_likelihood(const std::vector<MeasuredCollective>& tables, const Platform& platform) {
@@ -96,8 +104,7 @@ double log_likelihood(const std::vector<MeasuredCollective>& tables, const Platf
   return sum;
 }
 
-std::function<double(const Experiment&)> network_likelihood(const std::vector<std::string>& texts) {
-  const auto tables = measured_collectives(texts);
+std::function<double(const Experiment&)> network_likelihood(const std::vector<MeasuredCollective>& tables) {
   if (tables.empty()) return {};
   return [tables](const Experiment& one) { return log_likelihood(tables, one.platform); };
 }

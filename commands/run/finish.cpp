@@ -108,8 +108,9 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   const auto points = all_points(scenario);
   add_scaling(scenario, points, all);
   if (run.prepared.has_discrepancy) {
-    add_discrepancy(scenario, simulated_points(points, all), library, all);
-    if (!scenario.measurements.empty()) learn_errors(scenario, simulated_points(points, all), library, all);
+    const auto simulated = simulated_points(points, all);
+    scenario.measurements.empty() ? add_discrepancy(scenario, simulated, library, all)
+                                  : learn_errors(scenario, simulated, library, all);
   }
   Outputs outputs = outputs_of(scenario, points, all, run.least_gain);
   if (run.advice) add_advice(run, library, all, outputs);

@@ -45,7 +45,7 @@ std::string kept_in(const std::filesystem::path& journal) {
 
 /// Reads all scenarios before the first of them is run. Result folders have the names of the scenarios, so
 /// the names must differ.
-std::vector<Scenario> read_scenarios(const RunOptions& options) {
+std::vector<Scenario> read_scenarios(const RunOptions& options, const MeasuredFiles& measured) {
   const std::vector<Assignment> settings = parse_assignments(options.settings);
   std::vector<Scenario> scenarios;
   std::map<std::string, std::string> files;  // by name
@@ -56,10 +56,9 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
           "file");
     scenarios.push_back(read_scenario(file, settings));
     Scenario& read = scenarios.back();
-    for (const std::string& runs : options.measured) {
-      if (is_nccl_tests(runs)) continue;
-      const auto measured = read_measurements(parse_run_file(runs), read);
-      read.measurements.insert(read.measurements.end(), measured.begin(), measured.end());
+    for (const MeasuredRuns& runs : measured.runs) {
+      const auto own = measurements_of(runs, read);
+      read.measurements.insert(read.measurements.end(), own.begin(), own.end());
     }
     read = with_measured_points(std::move(read));
     const auto [other, is_new] = files.emplace(scenarios.back().name, file);
@@ -149,7 +148,7 @@ std::vector<Assignment> timeline_values(const Scenario& scenario, const RunOptio
 }
 
 FinishedRun whole_run(const CheckedRun& run, const Manifest& manifest, const std::filesystem::path& folder,
-                      const RunOptions& options) {
+                      const RunOptions& options, const MeasuredFiles& measured) {
   return {.prepared = run.prepared,
           .checked = run.checked,
           .manifest = manifest,
@@ -160,11 +159,11 @@ FinishedRun whole_run(const CheckedRun& run, const Manifest& manifest, const std
           .advice = !options.results_only && !options.no_advice,
           .processes = options.processes,
           .budget = parse_measuring_budget(options.decide),
-          .network = measured_collectives(options.measured)};
+          .network = measured.network};
 }
 
 /// Simulates a scenario, writes its files and prints its tables, and adds to `done`.
-void run_scenario(const Scenario& given, const RunOptions& options, Done& done) {
+void run_scenario(const Scenario& given, const RunOptions& options, const MeasuredFiles& files, Done& done) {
   const bool part = !options.shard_text.empty();
   Library library;
   const CheckedRun run = checked_run(given, options, library);
@@ -189,7 +188,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
       .discrepancy = run.prepared.has_discrepancy,
       .progress = true,
       .inspect = inspect,
-      .log_likelihood = network_likelihood(options.measured),
+      .log_likelihood = network_likelihood(files.network),
   };
   if (part) write_shard(folder, shard_of(scenario, options, manifest));
   Simulations all = resumable(kept_in(wanted.journal), [&] { return forecast(scenario, library, wanted); });
@@ -199,7 +198,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   if (part) {
     end_shard(scenario, all, run.points.size(), options);
   } else {
-    const FinishedRun whole = whole_run(run, manifest, folder, options);
+    const FinishedRun whole = whole_run(run, manifest, folder, options, files);
     const FinishedOutputs finished =
         resumable(kept_in(wanted.journal), [&] { return finish_run(whole, library, std::move(all)); });
     done.published.insert(done.published.end(), finished.published.begin(), finished.published.end());
@@ -220,9 +219,10 @@ void run(const RunOptions& options) {
   const SignalGuard guard;  // also outside of simulations, a signal must end with a message and its exit code
   Done done;
   parse_measuring_budget(options.decide);
-  for (Scenario& scenario : read_scenarios(options)) {
+  const MeasuredFiles measured = measured_files(options.measured);
+  for (Scenario& scenario : read_scenarios(options, measured)) {
     for (const std::string& line : leave_out_lost_figures(scenario)) fmt::print("{}\n", line);
-    run_scenario(scenario, options, done);
+    run_scenario(scenario, options, measured, done);
   }
   print_published(done.published);
   report_failed_points(done.failed);

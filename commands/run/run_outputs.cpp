@@ -156,7 +156,7 @@ namespace {
 
 void print_assumptions(const Outputs& outputs, const Simulations& all, const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.calibrations.size(); ++i) {
-    const CalibrationTarget& feed = scenario.calibrations[i];
+    const Measurement& feed = scenario.calibrations[i];
     const double reached = all.reached.front()[i];
     const std::string point =
         point_name(feed.point) + (feed.over.empty() ? "" : " / " + point_name(feed.over));

@@ -52,7 +52,7 @@ class Adviser {
     cost_ = simulation_cost(experiment).time;
     std::vector<std::string> taken = scenario_.sweep_keys;
     for (const Assumption& one : scenario_.assumptions) taken.push_back(one.key);
-    for (const CalibrationTarget& one : scenario_.calibrations) taken.push_back(one.range.key);
+    for (const Measurement& one : scenario_.calibrations) taken.push_back(one.range.key);
     return possible_changes(document, experiment, all_.rows.front()[point_], taken, kLeastGain);
   }
 

@@ -120,15 +120,10 @@ void feed_in_smallest(Scenario& scenario) {
     if (smallest == scenario.measurements.end() || workers_of(*one) < workers_of(*smallest)) smallest = one;
   }
   if (smallest == scenario.measurements.end()) return;
-  CalibrationTarget target;
-  target.range.key = "strategy.compute_factor";
-  target.range.low = 1e-3;
-  target.range.high = 1e3;
-  target.point = smallest->point;
-  target.column = smallest->column;
-  target.value = smallest->value;
-  target.source = smallest->source;
-  scenario.calibrations.push_back(std::move(target));
+  smallest->range.key = "strategy.compute_factor";
+  smallest->range.low = 1e-3;
+  smallest->range.high = 1e3;
+  scenario.calibrations.push_back(std::move(*smallest));
   scenario.measurements.erase(smallest);
 }
 
@@ -171,10 +166,10 @@ void complete_point(const Scenario& scenario, Measurement& measured) {
 
 }  // namespace
 
-std::vector<Measurement> read_measurements(const RunFile& runs, const Scenario& scenario) {
+std::vector<Measurement> measurements_of(const MeasuredRuns& runs, const Scenario& scenario) {
   const std::filesystem::path file = runs.file;
   std::vector<Measurement> all;
-  for (const Row& row : read_runs(runs).rows) {
+  for (const Row& row : runs.runs.rows) {
     if (row.text("kept") == "false") continue;
     const auto own = of_row(row, scenario, file);
     all.insert(all.end(), own.begin(), own.end());

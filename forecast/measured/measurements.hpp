@@ -6,14 +6,14 @@
 
 namespace stepcast {
 
-/// Reads measurements with columns as in results.csv, a row for each run, or the log of a trainer, a row for
-/// each step. `workers`, the swept keys and columns with a point in their name (`strategy.bucket`) are the
-/// point; without them, the one that `point` names. Of the columns that follow from the time of a step, the
-/// first with a number is the measurement; exposed_communication_seconds and communication_seconds are
-/// measurements of their own. `spread` and `source` belong to the whole row. Rows of one point are repeats,
-/// of which the median counts; those with `kept` false do not.
+/// The measurements in the runs of a file, a row for each run or step, with columns as in results.csv.
+/// `workers`, the swept keys and columns with a point in their name (`strategy.bucket`) are the point;
+/// without them, the one that `point` names. Of the columns that follow from the time of a step, the first
+/// with a number is the measurement; exposed_communication_seconds and communication_seconds are measurements
+/// of their own. `spread` and `source` belong to the whole row. Rows of one point are repeats, of which the
+/// median counts; those with `kept` false do not.
 /// @throws InputError for a file without such columns, or a value of 0 or less
-std::vector<Measurement> read_measurements(const RunFile& runs, const Scenario& scenario);
+std::vector<Measurement> measurements_of(const MeasuredRuns& runs, const Scenario& scenario);
 
 /// The scenario with points for all of its measurements. A value that all points of the sweep have in common
 /// is a measurement's too. Without `calibrate` and with no value for

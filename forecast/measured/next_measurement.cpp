@@ -67,12 +67,12 @@ Scenario with_measurement(Scenario scenario, std::size_t point, double seconds) 
   return scenario;
 }
 
-/// The rows of these points and of all measured ones.
+/// The rows of these points, of all measured ones and of those that are fed in.
 Simulations rows_of(const Scenario& scenario, const std::vector<std::size_t>& points,
                     const Simulations& all) {
   std::vector<std::size_t> kept = points;
-  for (const Measurement& one : scenario.measurements)
-    kept.push_back(matching_point(scenario, one.point).value());
+  for (const auto& others : {measured_points(scenario), fed_in_points(scenario)})
+    kept.insert(kept.end(), others.begin(), others.end());
   Simulations part;
   part.inputs = all.inputs;
   part.rows.assign(all.rows.size(), std::vector<Row>(scenario.points.size()));
@@ -90,13 +90,12 @@ double expected_variance(const Scenario& scenario, std::size_t point, std::size_
   const Scenario measured = with_measurement(scenario, point, 1);
   Simulations part = rows_of(measured, {target, point}, all);
   const bool has_term = !all.log_errors.empty();
-  const ErrorModel before = error_model(scenario, library, has_term),
-                   after = error_model(measured, library, has_term);
+  const ErrorModel before = error_model(scenario, part.rows.front(), library, has_term),
+                   after = error_model(measured, part.rows.front(), library, has_term);
   std::vector<double> gain_of_unit(part.rows.size());
   part.log_errors.assign(scenario.points.size(), std::vector<double>(kDiscrepancySamples));
   part.shifts.assign(part.rows.size(), std::vector<double>(scenario.points.size()));
   if (has_term) {
-    add_discrepancy(measured, {target}, library, part);
     Simulations longer = part;
     learn_errors(measured, {target}, library, part);
     learn_errors(with_measurement(scenario, point, std::exp(1.0)), {target}, library, longer);

@@ -22,4 +22,10 @@ RunFile parse_run_file(const std::string& text);
 /// @throws InputError if a log names no workers and `workers` is empty, or for an invalid CSV file
 Results read_runs(const RunFile& file);
 
+/// Runs and the file that they are from.
+struct MeasuredRuns {
+  std::string file;
+  Results runs;
+};
+
 }  // namespace stepcast

@@ -18,7 +18,6 @@ const Keys& memory_keys();
 
 // Entries of the lists of a scenario.
 const Keys& assumed_keys();
-const Keys& calibrate_keys();
 const Keys& measured_keys();
 const Keys& published_keys();
 

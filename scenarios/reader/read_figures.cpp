@@ -76,12 +76,12 @@ void read_choices(const YamlValue& choices, Assumption& assumption) {
   assumption.high = assumption.choices.size();
 }
 
-Field<Assumption> key_field(std::string_view meaning) {
+Field<Assumption> key_field(std::string_view otherwise, std::string_view meaning) {
   const auto read = [](const YamlValue& value, Assumption& range) {
     range.key = value.text();
     range.place = value.node().place;
   };
-  return field<Assumption>({"key", "text", "", "required", meaning}, read, "the key of an uncertain input");
+  return field<Assumption>({"key", "text", "", otherwise, meaning}, read, "the key of an uncertain input");
 }
 
 void check_assumption(const YamlMap& map, Assumption& one) {
@@ -98,7 +98,7 @@ void check_assumption(const YamlMap& map, Assumption& one) {
 
 const Fields<Assumption>& assumption_fields() {
   static const Fields<Assumption> fields{
-      {key_field("path of the input"),
+      {key_field("required", "path of the input"),
        field<Assumption>({"range", "list", "", "required without `choices`",
                           "`[low, high]`, the lower first, of one kind: `[0 s, 5 ms]`; above 0 for "
                           "`log-uniform`"},
@@ -110,14 +110,6 @@ const Fields<Assumption>& assumption_fields() {
              "distribution of the draws"),
        field("why", &Assumption::why, text(), required("the reason for this range"), "reason for the range")},
       check_assumption};
-  return fields;
-}
-
-const Fields<Assumption>& bracket_fields() {
-  static const Fields<Assumption> fields{
-      key_field("path of the input that is fitted"),
-      field<Assumption>({"range", "list", "", "required", "`[low, high]` of the fit"}, read_range,
-                        "[low, high]")};
   return fields;
 }
 
@@ -163,33 +155,40 @@ Field<T> figure_field(std::string_view otherwise, std::string_view meaning) {
   return field<T>({"value", "value", "", otherwise, meaning});
 }
 
-const Fields<CalibrationTarget>& calibration_fields() {
-  using Target = CalibrationTarget;
-  static const Fields<Target> fields{
-      part(&Target::range, bracket_fields()),
-      field("point", &Target::point, point_values(), required("the values of one point"),
-            "the point that the figure belongs to; it need not be a point of the sweep"),
-      field("over", &Target::over, point_values(),
-            "a second point: `value` is then the ratio of both points, for example a published speed-up"),
-      field("column", &Target::column, text(), required("a column of results.csv"), kColumn),
-      figure_field<Target>("required",
-                           "the figure, a number with or without unit; a plain number is in the column's "
-                           "unit"),
-      field("source", &Target::source, text(), required("where the figure is from"), "origin of the figure")};
-  return fields;
+void check_measurement(const YamlMap& map, Measurement& one) {
+  if (!one.range.key.empty()) {
+    map.at("range", "[low, high]");
+    map.at("source", "where the figure is from");
+    if (const auto given = map.maybe("spread")) given->refuse("not valid with key, which is fitted exactly");
+    return;
+  }
+  for (const char* other : {"range", "over"})
+    if (const auto given = map.maybe(other)) given->refuse("only valid with key, an input that is fitted");
 }
 
 const Fields<Measurement>& measurement_fields() {
   static const Fields<Measurement> fields{
-      field("point", &Measurement::point, point_values(), required("the values of one point"),
-            "the point that was measured; it is added to the sweep if that has no such point"),
-      field("column", &Measurement::column, text(), required("a column of results.csv"), kColumn),
-      figure_field<Measurement>("required",
-                                "the measurement, a number with or without unit; a plain number is in the "
-                                "column's unit"),
-      field("spread", &Measurement::spread, number(0, 1), otherwise("0.005"),
-            "standard deviation of the value, relative to it"),
-      field("source", &Measurement::source, text(), "origin of the measurement")};
+      {field(
+           "point", &Measurement::point, point_values(), required("the values of one point"),
+           "the point that was measured; it is added to the sweep if that has no such point and no `key` is "
+           "fitted"),
+       field("column", &Measurement::column, text(), required("a column of results.csv"), kColumn),
+       figure_field<Measurement>("required",
+                                 "the measurement, a number with or without unit; a plain number is in the "
+                                 "column's unit"),
+       field("spread", &Measurement::spread, number(0, 1), otherwise("0.005"),
+             "standard deviation of the value, relative to it"),
+       field("source", &Measurement::source, text(), otherwise("none; required with `key`"),
+             "origin of the measurement"),
+       part(&Measurement::range,
+            key_field("none", "path of an input that is fitted to this figure in every draw")),
+       part(&Measurement::range,
+            field<Assumption>({"range", "list", "", "required with `key`", "`[low, high]` of the fit"},
+                              read_range)),
+       field("over", &Measurement::over, point_values(),
+             "with `key`, a second point: `value` is then the ratio of both points, for example a published "
+             "speed-up")},
+      check_measurement};
   return fields;
 }
 
@@ -269,10 +268,6 @@ const Keys& assumed_keys() {
   return assumption_fields().keys();
 }
 
-const Keys& calibrate_keys() {
-  return calibration_fields().keys();
-}
-
 const Keys& measured_keys() {
   return measurement_fields().keys();
 }
@@ -287,19 +282,18 @@ Assumption read_assumption(const YamlValue& value) {
   return assumption;
 }
 
-CalibrationTarget read_calibration_target(const YamlValue& value) {
-  CalibrationTarget target;
-  const YamlMap map = read_mapping(value, calibration_fields(), target);
-  target.value = figure_of(map.at("value", "the figure to fit"), target.column, !target.over.empty());
-  return target;
+Measurement read_calibration(const YamlValue& value) {
+  value.any_map().at("key", "the key of an uncertain input");
+  return read_measurement(value);
 }
 
 Measurement read_measurement(const YamlValue& value) {
   Measurement measured;
   const YamlMap map = read_mapping(value, measurement_fields(), measured);
-  const YamlValue figure = map.at("value", "the measurement");
-  measured.value = figure_of(figure, measured.column, false);
-  if (measured.value <= 0) figure.expected("a value above 0");
+  const bool fitted = !measured.range.key.empty();
+  const YamlValue figure = map.at("value", fitted ? "the figure to fit" : "the measurement");
+  measured.value = figure_of(figure, measured.column, !measured.over.empty());
+  if (!fitted && measured.value <= 0) figure.expected("a value above 0");
   return measured;
 }
 

@@ -29,25 +29,17 @@ std::string range_text(const Assumption& assumption);
 /// The value of an assumption at `u` in [0, 1), as an assignment to the scenario.
 Assignment assumed_value(const Assumption& assumption, double u);
 
-/// A known figure that a key is fitted to: `range.key` is set so that `column` of the point, or its ratio to
-/// that of the point `over`, becomes `value`.
-struct CalibrationTarget {
-  Assumption range;  ///< the key, and the bracket in which its value is searched; law and reason are unused
-  std::vector<Assignment> point;
-  std::vector<Assignment> over;  ///< empty: no ratio
-  std::string column;
-  double value = 0;
-  std::string source;
-};
-
-/// A measured figure of a point, from which the forecasts of all points learn.
+/// A measured figure of a point, from which the forecasts of all points learn: it weighs the draws, or, with
+/// a key, the key is fitted in every draw, so that the forecast of the figure is the figure.
 struct Measurement {
   std::vector<Assignment> point;
+  std::vector<Assignment> over = {};  ///< with a key: the figure is the ratio to this point; empty: no ratio
   std::string column;
   double value = 0;
   double spread =
       0;  ///< standard deviation, relative to the value; 0: as runs repeat (forecast/posterior.hpp)
   std::string source = {};
+  Assumption range = {};  ///< the fitted key and the bracket of its value, without law and reason; or no key
 };
 
 /// A published figure of a point, or the published ratio of two points.
@@ -69,7 +61,7 @@ constexpr std::size_t kMostEntries = 1000;
 
 // Readers of `assumed:`, `calibrate:`, `measured:` and `published:`. All throw InputError.
 Assumption read_assumption(const YamlValue& value);
-CalibrationTarget read_calibration_target(const YamlValue& value);
+Measurement read_calibration(const YamlValue& value);  ///< a measurement with a key
 Measurement read_measurement(const YamlValue& value);
 Published read_published(const YamlValue& value);
 

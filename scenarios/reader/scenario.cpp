@@ -86,9 +86,19 @@ Field<Scenario> list_field(const Key& key, std::vector<One> Scenario::*all, One 
   });
 }
 
+/// Measurements with a key are calibrations.
+void move_calibrations(Scenario& scenario) {
+  auto& all = scenario.measurements;
+  const auto first = std::stable_partition(all.begin(), all.end(),
+                                           [](const Measurement& one) { return one.range.key.empty(); });
+  scenario.calibrations.insert(scenario.calibrations.end(), first, all.end());
+  all.erase(first, all.end());
+}
+
 /// Refuses the kind `fitted` in a scenario without calibration: fitted figures are excluded from the
 /// statistics, so the scenario must say what they were fitted to.
-void check_none_is_fitted(const YamlMap& map, Scenario& scenario) {
+void check_figures(const YamlMap& map, Scenario& scenario) {
+  move_calibrations(scenario);
   if (!scenario.calibrations.empty() || !map.has("published")) return;
   for (const YamlValue& figure : map.at("published").list()) {
     const YamlValue kind = figure.any_map().at("kind");
@@ -142,8 +152,8 @@ const Fields<Scenario>& scenario_fields() {
            {"assumed", "list of mappings", "", "none", "ranges of inputs that are not known", assumed_keys},
            &Scenario::assumptions, read_assumption),
        list_field({"calibrate", "list of mappings", "", "none",
-                   "inputs that are fitted to a published figure", calibrate_keys},
-                  &Scenario::calibrations, read_calibration_target),
+                   "measurements with a `key` that is fitted to them", measured_keys},
+                  &Scenario::calibrations, read_calibration),
        list_field({"measured", "list of mappings", "", "none", "measurements from which forecasts learn",
                    measured_keys},
                   &Scenario::measurements, read_measurement),
@@ -155,7 +165,7 @@ const Fields<Scenario>& scenario_fields() {
             "what intervals cover in addition to `assumed`: everything, nothing, or a class for each kind of "
             "input"},
            read_uncertainty)},
-      check_none_is_fitted};
+      check_figures};
   return fields;
 }
 
@@ -287,7 +297,7 @@ std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<As
 std::vector<Assignment> middle_values(const Scenario& scenario, const Point& point) {
   const std::vector<double> middle(scenario.assumptions.size(), 0.5);
   std::vector<double> calibrated;
-  for (const CalibrationTarget& target : scenario.calibrations)
+  for (const Measurement& target : scenario.calibrations)
     calibrated.push_back((target.range.low + target.range.high) / 2);
   return values_of(scenario, point.values, middle, calibrated);
 }

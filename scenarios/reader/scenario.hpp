@@ -46,8 +46,8 @@ struct Scenario {
   std::vector<Point> points;
   bool sweep_replaced = false;  ///< `--set` has changed the sweep
   std::vector<Assumption> assumptions;
-  std::vector<CalibrationTarget> calibrations;
-  std::vector<Measurement> measurements;
+  std::vector<Measurement> calibrations;  ///< those to which a key is fitted
+  std::vector<Measurement> measurements;  ///< those that weigh draws
   std::vector<Published> published;
   Uncertainty uncertainty;
 };

@@ -105,13 +105,21 @@ TEST_CASE("a measured point has what the whole sweep has, and must say what the 
           "the sweep varies"));
 }
 
+namespace {
+
+std::vector<Measurement> measurements_in(const std::filesystem::path& file) {
+  return measurements_of({file.string(), read_runs({"", file.string()})}, scenario_of(kRing));
+}
+
+}  // namespace
+
 TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]") {
   const TemporaryFolder folder;
   const auto file = folder.path() / "runs.csv";
   write_atomically(file,
                    "workers,step_seconds,samples_per_second,communication_seconds,spread,source\n"
                    "2,0.5,256,0.1,0.02,log\n4,,500,,,\n");
-  const auto all = read_measurements({"", file.string()}, scenario_of(kRing));
+  const auto all = measurements_in(file);
   REQUIRE(all.size() == 3);
   CHECK(all[0].column == "step_seconds");
   CHECK(all[0].spread == 0.02);
@@ -121,14 +129,14 @@ TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]")
   write_atomically(file,
                    "point,step_seconds,kept\nworkers=2,0.4,true\nworkers=2,0.6,true\nworkers=2,9,false\n"
                    "workers=4,0.5,true\n");
-  const auto repeats = read_measurements({"", file.string()}, scenario_of(kRing));  // as validate writes them
+  const auto repeats = measurements_in(file);  // as validate writes them
   REQUIRE(repeats.size() == 2);
   CHECK(point_name(repeats[0].point) == "workers=2");
   CHECK(repeats[0].value == Approx(0.5));
   CHECK(repeats[0].spread == Approx(1.2533 * 0.1 / 0.5));  // two repeats: deviation 0.1414 / sqrt 2
   CHECK(repeats[1].spread == 0);
   write_atomically(file, "workers,point\n2,a\n");
-  CHECK_THROWS_AS(read_measurements({"", file.string()}, scenario_of(kRing)), InputError);
+  CHECK_THROWS_AS(measurements_in(file), InputError);
 }
 
 TEST_CASE("a default range whose draws lie at an end is asked about in words", "[forecast]") {
@@ -152,38 +160,89 @@ TEST_CASE("a default range whose draws lie at an end is asked about in words", "
   CHECK(measured_lines(scenario, all).back().find("is GPUDirect on") != std::string::npos);
 }
 
-TEST_CASE("the error of a measured point is carried over to larger ones", "[forecast]") {
-  const std::string servers =
+namespace {
+
+/// The step time at a point of 8, 16 and 64 workers, of which 8 are fed in. Simulated steps take 1 s; at 64
+/// workers, so many seconds of communication are hidden behind computation.
+Quantiles step_of_servers(const std::string& more, std::size_t point, double hidden = 0) {
+  const Scenario scenario = scenario_of(
       "name: servers\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 8}\n"
       "batch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: {workers: [8, 16, 64]}\n"
       "calibrate: [{key: strategy.compute_factor, range: [0.1, 10], point: {workers: 8}, column: "
-      "step_seconds, "
-      "value: 1, source: s}]\n";
-  const auto step_at = [&](const std::string& more, std::size_t point) {
-    const Scenario scenario = scenario_of(servers + more);
-    Simulations all;
-    all.inputs = {{}};
-    all.rows = {std::vector<Row>(3)};
-    for (Row& row : all.rows[0]) {
-      row.set("step_seconds", 1.0);
-      row.set("compute_seconds", 0.1);
-    }
-    Library library;
-    add_discrepancy(scenario, {0, 1, 2}, library, all);
-    if (!scenario.measurements.empty()) learn_errors(scenario, {0, 1, 2}, library, all);
-    return forecast_interval(predictive_values(all, point, "step_seconds"));
-  };
-  const std::string slower = "measured: [{point: {workers: 16}, column: step_seconds, value: 1.2}]\n";
-  const auto before = step_at("", 2), after = step_at(slower, 2), at_measured = step_at(slower, 1);
+      "step_seconds, value: 1, source: s}]\n" +
+      more);
+  Simulations all;
+  all.inputs = {{}};
+  all.rows = {std::vector<Row>(3)};
+  for (std::size_t i = 0; i < 3; ++i) {
+    all.rows[0][i].set("devices", std::int64_t{i == 0 ? 8 : i == 1 ? 16 : 64});
+    all.rows[0][i].set("step_seconds", 1.0);
+    all.rows[0][i].set("compute_seconds", 0.1);
+    all.rows[0][i].set("communication_seconds", i == 2 ? 0.1 + hidden : 0.1);
+    all.rows[0][i].set("exposed_communication_seconds", 0.1);
+  }
+  Library library;
+  if (scenario.measurements.empty()) add_discrepancy(scenario, {0, 1, 2}, library, all);
+  if (!scenario.measurements.empty()) learn_errors(scenario, {0, 1, 2}, library, all);
+  return forecast_interval(predictive_values(all, point, "step_seconds"));
+}
+
+const std::string kSlower = "measured: [{point: {workers: 16}, column: step_seconds, value: 1.2}]\n";
+
+}  // namespace
+
+TEST_CASE("the error of a measured point is carried over to larger ones", "[forecast]") {
+  const auto before = step_of_servers("", 2), after = step_of_servers(kSlower, 2),
+             at_measured = step_of_servers(kSlower, 1);
   CHECK(at_measured.median == Approx(1.2).epsilon(0.005));
   CHECK(at_measured.high - at_measured.low < 0.03);
   CHECK(after.median > 1.15);
   CHECK(before.median < 1.1);
-  CHECK(step_at(slower, 0).low == 1);  // fed in
+  CHECK(step_of_servers(kSlower, 0).low == 1);  // fed in
+}
+
+TEST_CASE("communication that computation hides may make a larger point slower than the measured one says",
+          "[forecast]") {
+  const auto none = step_of_servers(kSlower, 2), hidden = step_of_servers(kSlower, 2, 0.5);
+  CHECK(hidden.high > 1.2 * none.high);
+  CHECK(hidden.high < 1.2 * (1.5 + 0.2));  // hardly more than without any overlap
+  CHECK(hidden.low == Approx(none.low).epsilon(0.1));
+  CHECK(hidden.median < 1.1 * none.median);
 }
 
 TEST_CASE("systematic resampling takes every draw as often as its weight says", "[forecast]") {
   CHECK(resampled({0.25, 0.5, 0, 0.25}, 4) == std::vector<std::size_t>{0, 1, 1, 3});
   CHECK(effective_draws({0.5, 0.5, 0, 0}) == Approx(2));
   CHECK(weights_of({0, std::log(3.0)})[1] == Approx(0.75));
+}
+
+TEST_CASE("layouts have errors of their own, and a layout that was measured says most about itself",
+          "[forecast]") {
+  const Scenario scenario = scenario_of(
+      "name: layouts\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 2, "
+      "strategy.compute_factor: 1}\nbatch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: {workers: "
+      "[8, "
+      "16], strategy.bucket: [1 MB, 2 MB]}\nmeasured: [{point: {workers: 8, strategy.bucket: 1 MB}, column: "
+      "step_seconds, value: 1.2}]\n");
+  Simulations all;
+  all.inputs = {{}};
+  all.rows = {std::vector<Row>(4)};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const bool larger = scenario.points[i].name.find("workers=16") != std::string::npos;
+    all.rows[0][i].set("devices", std::int64_t{larger ? 16 : 8});
+    all.rows[0][i].set("step_seconds", 1.0);
+  }
+  Library library;
+  learn_errors(scenario, {0, 1, 2, 3}, library, all);
+  const auto width = [&](const std::vector<Assignment>& values) {
+    const std::size_t point = matching_point(scenario, values).value();
+    const auto interval = forecast_interval(predictive_values(all, point, "step_seconds"));
+    return interval.high - interval.low;
+  };
+  const auto& measured = scenario.measurements.front().point;
+  std::vector<Assignment> larger = measured, other = measured;
+  larger[0].value.text = "16";
+  other[1].value.text = "2 MB";
+  CHECK(width(measured) < 0.05);
+  CHECK(width(larger) < 0.7 * width(other));  // of the same layout
 }

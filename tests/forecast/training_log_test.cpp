@@ -87,8 +87,8 @@ TEST_CASE("a tenth of a long log is left out, and its median is one measurement 
   const TemporaryFolder folder;
   const auto file = folder.path() / "run.log";
   std::ofstream(file) << text;
-  const auto measured = read_measurements(
-      {"4", file.string()},
+  const auto measured = measurements_of(
+      {file.string(), read_runs({"4", file.string()})},
       scenario_of(
           "name: l\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: ethernet-cpu\nstrategy: {kind: "
           "synchronous}\nsweep: {workers: [1, 4]}\n"));

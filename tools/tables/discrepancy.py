@@ -16,7 +16,8 @@ PAGE = "docs/notes/2026-11-discrepancy.md"
 TERM = "models/measured/discrepancy.yaml"
 PROBABILITIES = [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99]
 SAMPLES = 256
-MEASURED = {"level": 0.4, "own": 0.03}  # chosen by measured_points.py
+MEASURED = {"level": 0.4, "own": 0.03, "doubling": 0.1, "hidden": 4}  # chosen by measured_points.py
+ALTERNATIVE = {"alternative": 0.1}  # of layouts on equally many devices (docs/notes/2026-11-measured-points.md)
 
 
 def weights(devices, per_server):
@@ -44,6 +45,7 @@ def read_rows():
             "experiment": row["experiment"], "group": row["group"], "part": row["part"],
             "ideal_error": float(row["ideal_error"]) if row["ideal_error"] else None,
             "changed": "tuned:" in (ROOT / f"scenarios/published/{row['experiment']}.yaml").read_text(),
+            "doublings": math.log2(int(figure["devices"]) / int(fed_in[row["experiment"]]["devices"])), "hidden": float(row["hidden"]),
             "z": math.log(median / float(row["published"])), "inside": inside, "between": between,
             "low": math.log(float(row["low_90"]) / median), "high": math.log(float(row["high_90"]) / median)})
     return rows
@@ -104,9 +106,13 @@ POINTS = [((k + 0.5) / SAMPLES, radical_inverse(k, 2) + 0.5 / SAMPLES, NORMAL.in
           for k in range(SAMPLES)]
 
 
+def scaled_errors(first, second, term):
+    return [first * at(term, u) + second * at(term, v) for u, v, _ in POINTS]
+
+
 def errors_of(row, term):
     """Samples of the error at a row."""
-    return [row["inside"] * at(term, u) + row["between"] * at(term, v) for u, v, _ in POINTS]
+    return scaled_errors(row["inside"], row["between"], term)
 
 
 def bounded(row, wrong):
@@ -168,13 +174,13 @@ def score_table(rows):
 def text_of(rows):
     lines = ["# What the model itself gets wrong: log(published step / forecast step), fitted by `tools/documents.py discrepancy`, which",
              "# docs/notes/2026-11-discrepancy.md describes. Do not edit: run the tool.",
-             "# quantiles: for eight devices of a server. measured: standard deviations of the error where other points were measured",
+             "# quantiles: for eight devices of a server. measured: constants of the error where other points were measured",
              "# (docs/notes/2026-11-measured-points.md).",
              'source: "open published figures (scenarios/published/figures.csv)"',
              f"figures: {{figures: {len(rows)}, experiments: {len({row['experiment'] for row in rows})}}}",
              f"probabilities: [{', '.join(f'{p:g}' for p in PROBABILITIES)}]",
              f"quantiles: [{', '.join(f'{x:.4f}' for x in fitted(rows))}]",
-             f"measured: {{{', '.join(f'{name}: {x:g}' for name, x in MEASURED.items())}}}"]
+             f"measured: {{{', '.join(f'{name}: {x:g}' for name, x in (MEASURED | ALTERNATIVE).items())}}}"]
     return "\n".join(lines) + "\n"
 
 

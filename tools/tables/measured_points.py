@@ -1,4 +1,4 @@
-"""Forecasts of the open figures that learn from measured points, and the two constants of their error model.
+"""Forecasts of the open figures that learn from measured points, and the constants of their error model.
 
 Renewed from docs/notes/2026-11-open-published-figures.csv without a run (SOURCE is ignored): for each figure, the term (discrepancy) and the
 constants are chosen without its group; the smallest point of its experiment and the next ones are fed in. forecast/posterior.cpp has the
@@ -12,12 +12,13 @@ import statistics
 from tables import discrepancy
 from tables.open_figures import DATA as FIGURES
 from tables.open_figures import interval_score
-from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv
+from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv, signed_percent
 
 PAGE = "docs/notes/2026-11-measured-points.md"
 DATA = PAGE.replace(".md", ".csv")
 REPEATABILITY = 0.005
-CANDIDATES = [dict(zip(("level", "own"), values)) for values in itertools.product((0.1, 0.2, 0.4), (0.01, 0.02, 0.03, 0.05))]
+NAMES = ("level", "own", "doubling", "hidden")
+CANDIDATES = [dict(zip(NAMES, values)) for values in itertools.product((0.4,), (0.02, 0.03, 0.04), (0.05, 0.1, 0.2, 0.3), (0, 2, 4))]
 SAMPLES = discrepancy.SAMPLES
 
 
@@ -51,21 +52,26 @@ def range_at(row, x):
     return x * row["high"] if x > 0 else -x * row["low"]
 
 
-def forecast(row, fed, constants, terms):
+def grown_errors(row, constants, term):
+    """Samples of the term at a row, relative to the fed-in point; forecast/discrepancy.cpp has the same rule."""
+    return discrepancy.scaled_errors(constants["doubling"] * row["doublings"], constants["hidden"] * row["hidden"], term)
+
+
+def forecast(row, fed, constants, term):
     """Quantiles of rate / published rate where the points `fed` were measured, besides the smallest one. The middle has the error that
     the measurements leave likely, not the median of all."""
-    level, own = constants.values()
-    covariances = [[covariance(terms[a["id"]], terms[b["id"]]) + level ** 2 for b in fed] for a in [row, *fed]]
+    level, own = constants["level"], constants["own"]
+    errors, *of_fed = (grown_errors(one, constants, term) for one in [row, *fed])
+    covariances = [[covariance(a, b) + level ** 2 for b in of_fed] for a in [errors, *of_fed]]
     for i, line in enumerate(covariances[1:]):
         line[i] += own ** 2 + REPEATABILITY ** 2
     gain = solved(covariances[1:], covariances[0])
-    term = terms[row["id"]]
     values = []
     for k, (_, _, x) in enumerate(discrepancy.POINTS):
         common = level * NORMALS[1][k]
-        wrong = term[k] + common + own * NORMALS[3][k]
+        wrong = errors[k] + common + own * NORMALS[3][k]
         for i, one in enumerate(fed):
-            sample = terms[one["id"]][k] + common + own * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
+            sample = of_fed[i][k] + common + own * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
             wrong += gain[i] * (one["z"] + range_at(one, x) - sample)
         values.append(math.exp(row["z"] + range_at(row, x) - discrepancy.bounded(row, wrong)))
     values.sort()
@@ -81,33 +87,31 @@ def experiments():
     return rows, list(grouped(rows, "experiment").values())
 
 
-def scored(own, count, constants, terms):
+def scored(own, count, constants, term):
     """The figures of an experiment beyond the `count` measured points, with their quantiles."""
-    return [(row, forecast(row, own[:count], constants, terms)) for row in own[count:]]
+    return [(row, forecast(row, own[:count], constants, term)) for row in own[count:]]
 
 
 def renewed(_):
     rows, all_own = experiments()
     results = {}  # by group and candidate
-    terms_of_group = {}
-    for group in dict.fromkeys(row["group"] for row in rows):
-        term = discrepancy.fitted([row for row in rows if row["group"] != group])
-        terms_of_group[group] = {row["id"]: discrepancy.errors_of(row, term) for row in rows if row["group"] == group}
+    term_without = {group: discrepancy.fitted([row for row in rows if row["group"] != group])
+                    for group in dict.fromkeys(row["group"] for row in rows)}
+    for group, term in term_without.items():
         for i, constants in enumerate(CANDIDATES):
-            results[group, i] = [one for own in all_own if own[0]["group"] == group
-                                 for one in scored(own, 1, constants, terms_of_group[group])]
+            results[group, i] = [one for own in all_own if own[0]["group"] == group for one in scored(own, 1, constants, term)]
 
     def others(group, i):
         return [q for (other, j), own in results.items() if j == i and other != group for _, q in own]
 
     def best_without(group):
-        """The least `own` with which a level holds 90 %, and of these levels that with the best interval score."""
+        """Of the candidates whose intervals hold 90 % of the figures of other groups, that with the least median width."""
         def holds(i):
             return statistics.mean(q[0] <= 1 <= q[2] for q in others(group, i)) >= 0.9
 
-        def score(i):
-            return statistics.mean(interval_score(q[0], q[2], 1, 0.1) for q in others(group, i))
-        return CANDIDATES[min(range(len(CANDIDATES)), key=lambda i: (not holds(i), CANDIDATES[i]["own"], score(i)))]
+        def width(i):
+            return statistics.median(q[2] - q[0] for q in others(group, i))
+        return CANDIDATES[min(range(len(CANDIDATES)), key=lambda i: (not holds(i), width(i)))]
     if best_without(None) != discrepancy.MEASURED:
         raise SystemExit(f"measured-points: discrepancy.py has other constants than {best_without(None)}")
     lines = []
@@ -115,16 +119,17 @@ def renewed(_):
         group = own[0]["group"]
         constants = best_without(group)
         for row in own[1:]:
-            term = discrepancy.forecast(row, discrepancy.fitted([one for one in rows if one["group"] != group]))
-            lines.append(line_of(row, 1, {}, (term[0], term[2], term[4])))
+            low, _, median, _, high = discrepancy.forecast(row, term_without[group])
+            lines.append(line_of(row, 1, {}, (low, median, high)))
         for count in (1, 2):
-            lines += [line_of(row, count + 1, constants, q) for row, q in scored(own, count, constants, terms_of_group[group])]
+            lines += [line_of(row, count + 1, constants, q) for row, q in scored(own, count, constants, term_without[group])]
     return {DATA: csv_text(lines[0].keys(), sorted(lines, key=lambda line: line["fed_in"]))}
 
 
 def line_of(row, fed_in, constants, quantiles):
     low, median, high = quantiles
-    return {"id": row["id"], "group": row["group"], "fed_in": fed_in, "level": constants.get("level"), "own": constants.get("own"), "low_90": low, "median": median, "high_90": high, "ideal_error": row["ideal_error"]}
+    return {"id": row["id"], "group": row["group"], "fed_in": fed_in, **{name: constants.get(name) for name in NAMES},
+            "low_90": low, "median": median, "high_90": high, "ideal_error": row["ideal_error"]}
 
 
 def score_line(title, rows):
@@ -136,8 +141,35 @@ def score_line(title, rows):
     def inside(some):
         return percent(statistics.mean(float(row["low_90"]) <= 1 <= float(row["high_90"]) for row in some))
     widths = [float(row["high_90"]) - float(row["low_90"]) for row in rows]
+    score = statistics.mean(interval_score(float(row["low_90"]), float(row["high_90"]), 1, 0.1) for row in rows)
     return (title, len(rows), percent(statistics.median(errors(rows))), percent(statistics.mean(errors(rows))),
-            percent(statistics.median(errors(hard))), inside(rows), inside(hard), percent(statistics.median(widths)))
+            percent(statistics.median(errors(hard))), inside(rows), inside(hard), percent(statistics.median(widths)), f"{score:.3f}")
+
+
+def ends(errors):
+    return [quantile(sorted(errors), p) for p in (0.05, 0.95)]
+
+
+def carried_errors():
+    """(group, doublings, log(measured step / forecast step)) beyond the second measured point, whose error is carried over."""
+    for own in experiments()[1]:
+        for row in own[1:]:
+            doublings = round(row["doublings"] - own[0]["doublings"])
+            if doublings > 0:
+                yield row["group"], min(doublings, 4), row["z"] - own[0]["z"]
+
+
+def carried_table():
+    left = sorted(carried_errors(), key=lambda one: one[1])
+    lines = []
+    for doublings in (1, 2, 3, 4):
+        errors = [error for _, own, error in left if own == doublings]
+        title = "4 or more" if doublings == 4 else doublings
+        lines.append((title, len(errors), percent(statistics.median(map(abs, errors))), *map(signed_percent, ends(errors))))
+    by_group = {group: ends([error for own, _, error in left if own == group]) for group, *_ in left}
+    width = statistics.median(math.exp(high) - math.exp(low) for low, high in (by_group[group] for group, *_ in left))
+    lines.append(("all, by the quantiles of their own group", len(left), "", f"median width {percent(width)}", ""))
+    return markdown("| doublings beyond the second measured point | figures | median \\|error\\| | 5 % quantile | 95 % quantile |", lines)
 
 
 def tables():
@@ -148,5 +180,5 @@ def tables():
              score_line("of these: beyond a third point", [row for row in rows if row["fed_in"] == "2" and row["id"] in third]),
              score_line("the three smallest", [row for row in rows if row["fed_in"] == "3"])]
     heads = ("| fed in | figures | median \\|error\\| | mean | median where ideal scaling is off by more than 6 % | in 90 % | of these "
-             "| median width of 90 % |")
-    return {PAGE: {"scores": markdown(heads, lines)}}
+             "| median width of 90 % | score 90 % |")
+    return {PAGE: {"scores": markdown(heads, lines), "carried over": carried_table()}}

@@ -43,8 +43,7 @@ TEST_CASE("a table of nccl-tests is likely by how far the network of a draw is o
   const auto table = [&](double times) {
     const std::string file = (folder.path() / "table.txt").string();
     write_atomically(file, printed_table(times));
-    REQUIRE(is_nccl_tests(file));
-    return measured_collectives({file});
+    return measured_files({file}).network;
   };
   CHECK(log_likelihood(table(1), two_nodes()) == Approx(0).margin(1e-3));
   const double miss = std::log(1.3);
@@ -60,12 +59,13 @@ TEST_CASE("a table that does not name its collective is asked for it", "[command
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "table.txt").string(), table = printed_table(1);
   write_atomically(file, table.substr(table.find('\n') + 1));
-  CHECK_THROWS_WITH(measured_collectives({file}),
+  CHECK_THROWS_WITH(measured_files({file}),
                     Catch::Matchers::Contains("write it before the file, such as all_reduce="));
-  CHECK(measured_collectives({"all_reduce=" + file}).front().ranks == 16);
+  CHECK(measured_files({"all_reduce=" + file}).network.front().ranks == 16);
   write_atomically(file, "workers,step_seconds\n8,0.1\n");
-  CHECK_FALSE(is_nccl_tests("8=" + file));
-  CHECK(measured_collectives({"8=" + file}).empty());
+  const MeasuredFiles runs = measured_files({"8=" + file});
+  CHECK(runs.network.empty());
+  CHECK(runs.runs.at(0).runs.rows.size() == 1);
 }
 
 TEST_CASE("a table whose ranks cannot be told takes those before the file", "[commands]") {
@@ -74,6 +74,6 @@ TEST_CASE("a table whose ranks cannot be told takes those before the file", "[co
   write_atomically(file,
                    "# Collective test starting: all_reduce_perf\n# size count type redop root time algbw "
                    "busbw #wrong\n8192 2048 float sum -1 35.0 0.23 0.44 0\n");
-  CHECK_THROWS_WITH(measured_collectives({file}), Catch::Matchers::Contains("such as 16=" + file));
-  CHECK(measured_collectives({"16=" + file}).front().ranks == 16);
+  CHECK_THROWS_WITH(measured_files({file}), Catch::Matchers::Contains("such as 16=" + file));
+  CHECK(measured_files({"16=" + file}).network.front().ranks == 16);
 }

@@ -20,7 +20,7 @@ TEST_CASE("a calibration keeps its bracket, point and figure in SI units", "[sce
       kRun +
       "calibrate: [{key: k, range: [0 ms, 5 ms], point: {w: 8}, column: step_seconds, value: 231.8 ms, "
       "source: x}]\n");
-  const CalibrationTarget& feed = scenario.calibrations.at(0);
+  const Measurement& feed = scenario.calibrations.at(0);
   CHECK(feed.range.high == 5);
   CHECK(feed.range.unit == " ms");
   CHECK(feed.point.at(0).path == "w");
@@ -43,6 +43,24 @@ TEST_CASE("an invalid calibration is refused with place and reason", "[scenarios
   CHECK_THROWS_WITH(
       scenario_of(start + "point: {}, value: 2 pints, source: x}]\n"),
       "s.yaml:3:81: calibrate[0].value: expected a number, or one with a unit of time, got \"2 pints\"");
+}
+
+TEST_CASE("an entry of measured with a key is a calibration, and calibrate takes no other", "[scenarios]") {
+  const std::string figure = "point: {w: 8}, column: step_seconds, value: 2 s, source: x";
+  const std::string fitted = "[{key: k, range: [0 s, 1 s], " + figure + "}]\n";
+  const Scenario one = scenario_of(kRun + "measured: " + fitted),
+                 other = scenario_of(kRun + "calibrate: " + fitted);
+  CHECK(one.measurements.empty());
+  REQUIRE(one.calibrations.size() == 1);
+  CHECK(one.calibrations[0].range.key == other.calibrations.at(0).range.key);
+  CHECK(one.calibrations[0].value == other.calibrations[0].value);
+  CHECK(scenario_of(kRun + "measured: [{" + figure + "}]\n").measurements.size() == 1);
+  CHECK_THROWS_WITH(scenario_of(kRun + "calibrate: [{" + figure + "}]\n"),
+                    "s.yaml:3:13: calibrate[0].key: missing (expected the key of an uncertain input)");
+  CHECK_THROWS_WITH(scenario_of(kRun + "measured: [{range: [1, 2], " + figure + "}]\n"),
+                    "s.yaml:3:20: measured[0].range: only valid with key, an input that is fitted");
+  CHECK_THROWS_WITH(scenario_of(kRun + "measured: [{key: k, range: [1, 2], spread: 0.1, " + figure + "}]\n"),
+                    "s.yaml:3:44: measured[0].spread: not valid with key, which is fitted exactly");
 }
 
 TEST_CASE("a published figure keeps its kind, relation and tolerance", "[scenarios]") {
