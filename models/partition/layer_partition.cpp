@@ -151,12 +151,19 @@ bool is_vocabulary(const Layer& layer) {
          layer.parameters.front().shape.front() > layer.parameters.front().shape.back();
 }
 
+/// True for the layer that makes queries, keys and values of latent attention.
+bool makes_latent(const Layer& layer) {
+  return layer.kind == LayerKind::rotary_embedding && layer.inputs.size() > 1;
+}
+
 /// Sets the roles of the layers from dense layer `first` to the dense layer that closes the block, if there
 /// is one, or to the loss.
 void set_block(const Model& model, const std::vector<int>& readers, std::size_t first,
                std::vector<Role>& found) {
   int last = readers[first];
   const auto kind = [&] { return model.layers[last].kind; };
+  if (last >= 0 && makes_latent(model.layers[last]) && std::cmp_equal(model.layers[last].inputs[2], first))
+    return;  // each device computes the keys of all heads
   if (last >= 0 && kind() == LayerKind::softmax_cross_entropy) {
     found[first] = Role::columns;
     found[last] = Role::loss;
@@ -214,6 +221,9 @@ LayerExchange exchange_of(const Layer& layer, Role role) {
   if (output) exchange.after_forward.push_back({sum, static_cast<double>(elements(layer.output))});
   if (role == Role::columns || role == Role::experts)
     exchange.after_backward.push_back({sum, static_cast<double>(elements(layer.input))});
+  // Each device has the gradient of the keys of all heads by its own heads.
+  if (role == Role::inside && makes_latent(layer))
+    exchange.after_backward.push_back({sum, static_cast<double>(layer.input.front() * layer.shared_key)});
   // The loss sums the exponentials and the score of the target over the devices, for every token.
   if (role == Role::loss)
     exchange.after_forward.push_back(
