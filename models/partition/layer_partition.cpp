@@ -306,17 +306,23 @@ void share_own_experts(const Experts& experts, std::size_t index, ShardedModel& 
   sharded.summed_in_group[index] = false;
   if (experts.ways == 1) return;
   const double rows = expert_rows(layer) * layer.input.back();
-  const Exchange tokens{Exchange::Kind::all_to_all, rows / experts.token_ways, Exchange::Axis::expert};
+  const double copies = experts.deep_ep && experts.nodes > 0
+                            ? std::min(1.0, static_cast<double>(experts.nodes) / layer.top)
+                            : 1;
+  const Exchange back{Exchange::Kind::all_to_all, copies * rows / experts.token_ways, Exchange::Axis::expert,
+                      experts.deep_ep};
+  Exchange tokens = back;
+  tokens.elements *= experts.dispatched;
   LayerExchange& exchange = sharded.exchanges[index];
   if (experts.token_ways > 1) {
     const Exchange gather{Exchange::Kind::all_gather, rows}, scatter{Exchange::Kind::reduce_scatter, rows};
-    exchange = {{tokens, gather}, {scatter, tokens}, {tokens, gather}, {scatter, tokens}};
+    exchange = {{tokens, gather}, {scatter, back}, {tokens, gather}, {scatter, back}};
     return;
   }
   exchange.before_forward.insert(exchange.before_forward.begin(), tokens);
-  exchange.after_forward.insert(exchange.after_forward.begin(), tokens);
+  exchange.after_forward.insert(exchange.after_forward.begin(), back);
   exchange.before_backward.insert(exchange.before_backward.begin(), tokens);
-  exchange.after_backward.insert(exchange.after_backward.begin(), tokens);
+  exchange.after_backward.insert(exchange.after_backward.begin(), back);
 }
 
 }  // namespace

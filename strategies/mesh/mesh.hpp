@@ -72,6 +72,13 @@ struct MeshOptions {
   double recomputed_share() const {
     return recompute.any() ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
   }
+  /// Micro-batches enter at both ends, and every stage has the layers of two.
+  bool dual() const { return order == PipelineOrder::dual_pipe; }
+  /// Gradients of weights are computed in passes of their own.
+  bool splits_backward() const { return dual() || order == PipelineOrder::zero_bubble; }
+  int runs() const { return mesh.pipeline * (dual() ? 1 : chunks); }  ///< runs of layers
+  /// Micro-batches of a step that pass a chunk.
+  int micro_batches_of_chunk() const { return group.micro_batches / (dual() ? 2 : 1); }
   bool shards_parameters() const { return shard == MemoryOptions::Zero::parameters; }
   /// No device keeps whole gradients, so they are scattered after every micro-batch.
   bool sums_every_micro_batch() const { return shard >= MemoryOptions::Zero::gradients && reshard; }

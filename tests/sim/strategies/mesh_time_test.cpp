@@ -244,6 +244,35 @@ TEST_CASE("all devices wait for the busiest experts: imbalance multiplies their 
                     Catch::Contains("strategy.imbalance: not valid with capacity_factor, which bounds it"));
 }
 
+TEST_CASE("DualPipe hides the all-to-alls of experts, and sums gradients over both copies of the layers",
+          "[sim][mesh]") {
+  const std::string mesh =
+      "{kind: synchronous, mesh: {pipeline: 2, data: 2, expert: 2}, accumulation: 8, split_points: "
+      "[block1_qkv], schedule: ";
+  const auto planned = [&](const std::string& schedule) {
+    return numbers_from_child(3, [&] {
+      PlannedRun run(4, kExperts, mesh + schedule, 8, 2);
+      double summed = 0, crossed = 0;
+      for (const Collective& one : run.plan.collectives) {
+        const int ranks = communicator_of(run.plan, one).size;
+        if (one.kind == Collective::Kind::all_reduce && one.buffer.array == Array::gradients)
+          summed += one.buffer.size.value * ranks;
+        if (one.kind == Collective::Kind::all_to_all)
+          crossed = std::max(crossed, one.buffer.size.value / ranks);
+      }
+      return std::vector<double>{run.last_step(), summed, crossed};
+    });
+  };
+  const std::vector<double> dual = planned("dual_pipe}"), split = planned("zero_bubble}");
+  CHECK(dual[0] < split[0]);
+  for (const char* more : {"dual_pipe, overlap: false}", "dual_pipe, shard: optimizer}"})
+    CHECK(planned(more)[0] > 0);  // both copies start their sums and gathers in one order
+  // Twice as many ranks sum each gradient.
+  CHECK(dual[1] >= 2 * split[1]);
+  CHECK(dual[2] == split[2]);
+  CHECK(split[2] == 4.0 * kTokens * kWidth * 2);
+}
+
 TEST_CASE("all axes go together, folded and not", "[sim][mesh]") {
   const std::string all =
       "{kind: synchronous, mesh: {pipeline: 2, context: 2, tensor: 2, expert: 2}, sequence_parallel: true, "
