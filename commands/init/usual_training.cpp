@@ -56,7 +56,9 @@ void partition_all(ScenarioStart& start) {
 /// Divides layers and the tokens between them among the devices of a node, as Megatron does, sequences among
 /// several nodes if there are more ways, and partitions parameters as FSDP does.
 void divide_samples(int ways, int devices_per_node, ScenarioStart& start) {
-  const int tensor = std::min(ways, devices_per_node), context = ways / tensor;
+  int tensor = ways;
+  while (tensor > devices_per_node) tensor /= 2;  // few networks have heads for 6 devices
+  const int context = ways / tensor;
   const std::string sequences = context > 1 ? fmt::format(", context: {}", context) : "";
   start.strategy = kPlainReplicas;
   start.example =

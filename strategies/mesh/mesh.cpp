@@ -200,9 +200,12 @@ const Fields<MeshOptions>& mesh_fields() {
       part(&Options::experts,
            field("capacity_factor", &Experts::capacity_factor, number(1, 100),
                  "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens")),
-      field("offload", &Options::offload, choice<bool>({{"none", false}, {"optimizer", true}}),
-            "optimizer: master weights and the optimizer's state lie on the host, which updates them "
-            "(ZeRO-Offload)"),
+      field("offload", &Options::offload,
+            choice<Offload>({{"none", Offload::none},
+                             {"optimizer", Offload::optimizer},
+                             {"activations", Offload::activations}}),
+            "what lies on the host: optimizer: master weights and the optimizer's state, which the host "
+            "updates (ZeRO-Offload); activations: what blocks keep for the backward pass"),
       field("host_memory", &Options::host_memory, bandwidth(),
             otherwise("that of a node's sockets, divided among its devices"),
             "offload: memory bandwidth of the host for a device's update"),
@@ -292,8 +295,11 @@ void complete_host(const YamlMap& map, const Setting& setting, MeshOptions& opti
   const NodeShape& node = setting.platform.node;
   const int devices = std::max(1, even_ranks_per_node(setting.platform, setting.devices));
   const auto complete = [&](const char* key, BytesPerSecond& rate, BytesPerSecond otherwise) {
-    if (!options.offload && map.has(key)) map.at(key).refuse("only valid with offload: optimizer");
-    if (!options.offload || rate.value > 0) return;
+    const bool link = &rate == &options.host_link;
+    const bool used = options.offload == Offload::optimizer || (link && options.offload != Offload::none);
+    if (!used && map.has(key))
+      map.at(key).refuse(fmt::format("only valid with offload{}", link ? "" : ": optimizer"));
+    if (!used || rate.value > 0) return;
     if (!(otherwise.value > 0)) map.at(key, "a bandwidth, as the platform names none");
     rate = otherwise;
   };

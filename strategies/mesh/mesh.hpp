@@ -35,6 +35,13 @@ struct Mesh {
 /// An axis of the mesh, in the order in which ranks count.
 enum class Axis { tensor, context, data, pipeline };
 
+/// What lies in the memory of the host.
+enum class Offload {
+  none,
+  optimizer,    ///< master weights and the optimizer's state, which the host updates
+  activations,  ///< what blocks keep between their forward and their backward pass
+};
+
 /// Options of a step over a mesh of devices.
 struct MeshOptions {
   GroupOptions group;
@@ -55,7 +62,7 @@ struct MeshOptions {
   ContextExchange context_exchange = ContextExchange::ring;
   Experts experts;
   bool half_parameters = false;  ///< see MemoryOptions
-  bool offload = false;          ///< the optimizer runs on the host
+  Offload offload = Offload::none;
   /// Bandwidth of a device's share of host memory, and of its link, with `offload`.
   BytesPerSecond host_memory, host_link;
   /// With recomputation the host waits for the device before each block, and after each exchange in it.

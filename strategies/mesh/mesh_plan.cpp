@@ -6,6 +6,7 @@
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/mesh/mesh.hpp"
+#include "strategies/mesh/offload.hpp"
 #include "strategies/mesh/stage_plan.hpp"
 #include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/options/strategy.hpp"
@@ -39,7 +40,7 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
   if (mesh.context > 1) return "mesh.context";
   if (mesh.expert > 1) return "mesh.expert";
   if (options.sequence_parallel) return "sequence_parallel";
-  if (options.offload) return "offload: optimizer";
+  if (options.offload != Offload::none) return "offload";
   if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
     if (mesh.tensor > 1) return "shard_within beside mesh.tensor";
     if (options.group.communication.all_reduce.channels > 1) return "shard_within with channels";
@@ -269,6 +270,8 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   if (splits || has_shares(options.recomputed)) add_shares(options.recomputed, times.layers.size(), workload);
   workload.input = groups.micro_batch * setting.sample_size / mesh.context;
   const double work = mean_work(workload, times.layers.size(), options);
+  if (options.offload == Offload::activations)
+    wait_for_copies(groups.sharded.part, kept_of_blocks(options, groups), options.host_link, workload);
   if (splits) split_weights(groups.calls, workload);
   Plan plan = std::move(groups.plan);
   plan.partition = mesh_partition(setting.model, options, starts, groups);

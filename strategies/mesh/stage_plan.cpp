@@ -279,7 +279,7 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
                                     options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
     stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, places, groups));
-  if (options.offload)
+  if (options.offload == Offload::optimizer)
     stage.host_update = host_update_time(updated_parameters(stage, options, groups.sharded.part), options);
   return stage;
 }

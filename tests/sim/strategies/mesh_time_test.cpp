@@ -230,7 +230,25 @@ TEST_CASE("an optimizer on the host takes its memory's bandwidth and a copy, and
   CHECK(on_host[0] - on_device[0] == Approx(2e-6 * share - update).epsilon(0.01));
   CHECK(on_device[1] - on_host[1] == Approx((4 + 4) * share).epsilon(1e-6));  // master weights, momentum
   CHECK_THROWS_WITH(PlannedRun(2, kBlocks, mesh + ", host_link: 2 MB/s}", 2),
-                    Catch::Contains("strategy.host_link: only valid with offload: optimizer"));
+                    Catch::Contains("strategy.host_link: only valid with offload"));
+  CHECK_THROWS_WITH(PlannedRun(2, kBlocks, mesh + ", offload: activations, host_memory: 2 MB/s}", 2),
+                    Catch::Contains("strategy.host_memory: only valid with offload: optimizer"));
+}
+
+TEST_CASE("activations on the host leave those of two blocks, and each pass takes as long as their copies",
+          "[sim][mesh]") {
+  const std::string mesh = "{kind: synchronous, mesh: {pipeline: 1}, accumulation: 3";
+  const auto copied = [&](const std::string& link) {
+    return outcome(mesh + ", offload: activations, host_link: " + link + "}", 1, 6);
+  };
+  const auto kept = outcome(mesh + "}", 1, 6), fast = copied("1 TB/s"), slow = copied("200 kB/s"),
+             slower = copied("100 kB/s");
+  // Two samples of outputs of 18 widths, and the scores of 4 heads, in 4 bytes.
+  const double block = 2 * 4 * (kTokens * 18 * kWidth + 4 * kTokens * kTokens);
+  CHECK(kept[1] - fast[1] == Approx((kLayers - 2) * block));
+  CHECK(fast[0] == Approx(kept[0]).epsilon(1e-9));
+  // Three micro-batches copy four blocks twice.
+  CHECK(slower[0] - slow[0] == Approx(3 * kLayers * 2 * block * (1 / 1e5 - 1 / 2e5)).epsilon(1e-6));
 }
 
 TEST_CASE("all devices wait for the busiest experts: imbalance multiplies their rows", "[sim][mesh]") {
