@@ -40,7 +40,8 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
   if (mesh.context > 1) return "mesh.context";
   if (mesh.expert > 1) return "mesh.expert";
   if (options.sequence_parallel) return "sequence_parallel";
-  if (options.offload != Offload::none) return "offload";
+  if (options.offload != Offload::none)
+    return options.offload == Offload::optimizer ? "offload: optimizer" : "offload: activations";
   if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
     if (mesh.tensor > 1) return "shard_within beside mesh.tensor";
     if (options.group.communication.all_reduce.channels > 1) return "shard_within with channels";

@@ -330,6 +330,7 @@ TEST_CASE("a mesh that kernels cannot run says why", "[mesh]") {
   CHECK(why("mesh: {expert: 2}", kExperts) == "mesh.expert");
   CHECK(why("mesh: {tensor: 2}, sequence_parallel: true") == "sequence_parallel");
   CHECK(why("offload: optimizer, host_memory: 1 GB/s, host_link: 1 GB/s") == "offload: optimizer");
+  CHECK(why("offload: activations, host_link: 1 GB/s") == "offload: activations");
   CHECK(why("shard: parameters, recompute: operators") == "recomputation of parts of a layer");
   CHECK(why("shard: parameters, precision: mixed") == "activations of 2 bytes");
 }
