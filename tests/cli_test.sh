@@ -108,15 +108,18 @@ grep -q ',true,' large/results.csv || fail "init: does not fit into memory"
 rm -r large large.yaml
 prints 'written: large.yaml' init large.yaml --model llama3-8b --platform dgx-h100-pod -y
 grep -q '^  kind: zero' large.yaml || fail "init: not a strategy that fits into memory"
-divides() { # PLATFORM MESH
-  prints 'written: divided.yaml' init divided.yaml --model llama3-70b --platform "$1" -y
+divides() { # PLATFORM MESH [MODEL [WORKERS]]
+  local model=${3:-llama3-70b}
+  prints 'written: divided.yaml' init divided.yaml --model "$model" --platform "$1" ${4:+--workers "$4"} -y
   grep -q "^  mesh: {$2}" divided.yaml || fail "init: not the mesh {$2} on $1"
   "$stepcast" run divided.yaml --dry-run > divided.txt
-  if grep -q 'does not fit' divided.txt; then fail "init: llama3-70b does not fit on $1"; fi
+  if grep -q 'does not fit' divided.txt; then fail "init: $model does not fit on $1"; fi
   rm divided.yaml divided.txt
 }
 divides aws-p4d "tensor: 8"
 divides lassen "tensor: 4, context: 4"
+divides aurora "tensor: 2" llama3-405b  # not at 6 workers, which groups of 4 do not divide
+divides aws-p5 "tensor: 2" deepseek-v3 256
 rm large.yaml
 refuses 2 'expected one of f32, tf32, f16, bf16, fp8, got "fp16"; did you mean "f16"?' init less.yaml --precision fp16 -y
 rm half.yaml

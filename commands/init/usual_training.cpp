@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
@@ -14,18 +15,33 @@
 namespace stepcast {
 namespace {
 
+/// Whether a point of the scenario fits into memory; none if it cannot be built, such as fewer workers than
+/// parts.
+std::optional<bool> point_fits(const Scenario& scenario, const Point& point, Library& library) {
+  try {
+    return build_experiment(scenario.document, middle_values(scenario, point), library).plan.fits;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 /// Whether the first point of the scenario fits into memory; of the last one, if the first cannot be built.
 bool fits(const std::filesystem::path& file, const ScenarioStart& start) {
   write_atomically(file, scenario_text(start));
   const Scenario scenario = read_scenario(file, {});
   Library library;
   for (const Point* point : {&scenario.points.front(), &scenario.points.back()}) {
-    try {
-      return build_experiment(scenario.document, middle_values(scenario, *point), library).plan.fits;
-    } catch (const InputError&) {  // such as fewer workers than parts
-    }
+    if (const auto fitting = point_fits(scenario, *point, library)) return *fitting;
   }
   return true;  // the error is reported when the file is checked
+}
+
+/// Whether the first point can be built and fits.
+bool first_fits(const std::filesystem::path& file, const ScenarioStart& start) {
+  write_atomically(file, scenario_text(start));
+  const Scenario scenario = read_scenario(file, {});
+  Library library;
+  return point_fits(scenario, scenario.points.front(), library).value_or(false);
 }
 
 /// Reduces the batch until the scenario fits; false: it does not with a batch of 1.
@@ -56,7 +72,9 @@ void partition_all(ScenarioStart& start) {
 /// Divides layers and the tokens between them among the devices of a node, as Megatron does, sequences among
 /// several nodes if there are more ways, and partitions parameters as FSDP does.
 void divide_samples(int ways, int devices_per_node, ScenarioStart& start) {
-  const int tensor = std::min(ways, devices_per_node), context = ways / tensor;
+  int tensor = ways;
+  while (tensor > devices_per_node) tensor /= 2;  // few networks have heads for 6 devices
+  const int context = ways / tensor;
   const std::string sequences = context > 1 ? fmt::format(", context: {}", context) : "";
   start.strategy = kPlainReplicas;
   start.example =
@@ -73,7 +91,7 @@ bool fit_divided(const std::filesystem::path& file, MayChange may_change, int de
   for (; start.least <= start.most; start.least *= 2) {
     for (int ways = 2; ways <= std::min(8 * devices_per_node, start.least); ways *= 2) {
       divide_samples(ways, devices_per_node, start);
-      if (fits(file, start)) return true;
+      if (first_fits(file, start)) return true;
     }
     if (!may_change.workers) return false;
   }

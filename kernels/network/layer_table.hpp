@@ -12,6 +12,7 @@ namespace stepcast {
 /// is none.
 constexpr const char* lacking_form(const Layer& layer) {
   if (layer.kv_heads > 0) return " with kv_heads";
+  if (layer.value_width > 0) return " with value_width";
   if (layer.kind == LayerKind::attention && layer.coefficient > 0) return " with dropout";
   if (layer.kind == LayerKind::attention && (layer.keys > 0 || layer.position_bias >= 0))
     return " with window, position_bias or inputs";

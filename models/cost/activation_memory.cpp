@@ -25,15 +25,16 @@ bool is_derived_from_output(LayerKind kind) {
 }
 
 /// True if the backward pass of the layer does not need its input, so that the output may overwrite it.
-bool can_overwrite(LayerKind kind) {
-  switch (kind) {
+bool can_overwrite(const Layer& layer) {
+  switch (layer.kind) {
     case LayerKind::dropout:
     case LayerKind::add:
     case LayerKind::position_embedding:
-    case LayerKind::rotary_embedding:
       return true;
+    case LayerKind::rotary_embedding:
+      return layer.inputs.size() == 1;
     default:
-      return is_derived_from_output(kind);
+      return is_derived_from_output(layer.kind);
   }
 }
 
@@ -93,7 +94,7 @@ std::vector<int> memory_owners(const Model& model, const MemoryOptions& options)
     const Layer& layer = model.layers[i];
     const int input = layer.inputs.front();
     const bool alone = input >= 0 && readers[input] == 1;
-    const bool shared = layer.kind == LayerKind::reshape || (in_place && alone && can_overwrite(layer.kind));
+    const bool shared = layer.kind == LayerKind::reshape || (in_place && alone && can_overwrite(layer));
     if (!shared) owner.push_back(i);
     if (shared) owner.push_back(input < 0 ? input : owner[input]);
   }

@@ -144,33 +144,38 @@ ScorePasses score_passes(const Layer& layer, const KernelChoice& choice) {
   return {8 + dropout, 11 + dropout};
 }
 
-/// Scores and weighted sum take 2 time^2 width flop each; the backward pass has four such products. A causal
+/// Scores and weighted sum take 2 time^2 width flop each, of the widths of keys and of values; the backward
+/// pass has two such products for each. A causal
 /// mask saves no work, except in a flash kernel, which computes the scores a second time in its backward
 /// pass.
 LayerCost attention_cost(const Layer& layer, const Site& site) {
   const double time = layer.input.front(), heads = layer.heads;
-  const double width = layer.output.back() / heads;
-  const double keys = attended_tokens(layer);
-  const double windows = layer.inputs.size() > 1 ? 1 : time / keys, rows = time / windows;
-  // Queries x keys, and weights x values; backward one more of the first and three of the second form.
-  const MatrixProduct scored{rows, keys, width, MatrixProduct::Samples::products, heads * windows};
-  const MatrixProduct summed{rows, width, keys, MatrixProduct::Samples::products, heads * windows};
+  const double width = query_features(layer) / heads, value_width = layer.output.back() / heads;
+  const double keys = attended_tokens(layer), windows = layer.inputs.size() > 1 ? 1 : time / keys;
+  // Queries x keys, and weights x values; backward the gradients of weights, values, keys and queries.
+  const auto each = [&](double columns, double inner) {
+    return MatrixProduct{time / windows, columns, inner, MatrixProduct::Samples::products, heads * windows};
+  };
+  const MatrixProduct scored = each(keys, width), summed = each(value_width, keys),
+                      of_weights = each(keys, value_width), of_keys = each(width, keys);
   const double scores = internal_elements(layer);
   const double traffic = site.inputs + element_count(layer.output) + 2 * scores;
   const bool flash = attention_kernels(layer, site.choice) == KernelChoice::Attention::flash;
-  const double work = (layer.causal ? 0.5 : 1) * 4 * time * keys * layer.output.back();
+  const double pairs = (layer.causal ? 0.5 : 1) * 2 * time * keys;
+  const double scoring = pairs * query_features(layer), summing = pairs * layer.output.back();
   const ScorePasses passes = score_passes(layer, site.choice);
   LayerCost cost;
-  cost.forward = flash ? pass(work, traffic, 0) : pass({scored, summed}, traffic, 0, 3);
+  cost.forward = flash ? pass(scoring + summing, traffic, 0) : pass({scored, summed}, traffic, 0, 3);
   cost.forward.further_activations = (passes.forward - 2) * scores;
   if (!site.data) return cost;
-  cost.backward_data =
-      flash ? pass(2.5 * work, 2 * traffic, 0) : pass({scored, summed, summed, summed}, 2 * traffic, 0, 5);
+  cost.backward_data = flash ? pass(3 * scoring + 2 * summing, 2 * traffic, 0)
+                             : pass({of_weights, summed, of_keys, of_keys}, 2 * traffic, 0, 5);
   cost.backward_data.further_activations = (passes.backward - 4) * scores;
   if (layer.position_bias < 0) return cost;
   // The gradient of the biases sums that of the scores over the samples.
   cost.backward_data.further_activations += scores;
-  if (trainable(layer) > 0) cost.backward_weights = pass(0, 0, trainable(layer) + heads * rows * keys);
+  if (trainable(layer) > 0)
+    cost.backward_weights = pass(0, 0, trainable(layer) + heads * time / windows * keys);
   return cost;
 }
 
@@ -273,6 +278,17 @@ LayerCost class_token_cost(const Layer& layer, const Site& site) {
   return cost;
 }
 
+/// Latent attention joins queries and keys of their parts and copies values; what is rotated is put in order,
+/// copied, negated, multiplied twice and summed, in two tensors. Nothing is fused. Source: Megatron-Core,
+/// multi_latent_attention.py, transformer_config.py ("... does not support apply_rope_fusion").
+LayerCost rotary_cost(const Layer& layer, const Site& site) {
+  const double rotated = rotated_elements(layer), joined = site.inputs + element_count(layer.output);
+  if (layer.inputs.size() == 1) return streaming_cost(2 * rotated, 2 * rotated, site);
+  LayerCost cost = streaming_cost(joined + 12 * rotated, joined + 12 * rotated, site);
+  for (PassCost* pass : {&cost.forward, &cost.backward_data}) pass->kernels *= 3 + 2 * 6;
+  return cost;
+}
+
 LayerCost cost_of(const Layer& layer, const Site& site) {
   const double out = element_count(layer.output);
   if (layer.kind == LayerKind::reshape) return {};
@@ -309,7 +325,7 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
     case LayerKind::first_token:  // a view; its error signal is zero for all other tokens
       return streaming_cost(0, site.inputs + out, site);
     case LayerKind::rotary_embedding:
-      return streaming_cost(2 * rotated_elements(layer), 2 * rotated_elements(layer), site);
+      return rotary_cost(layer, site);
     case LayerKind::swiglu:
       return streaming_cost(site.inputs + out, 2 * site.inputs + out, site);
     case LayerKind::add:
@@ -358,8 +374,7 @@ std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choic
   std::vector<LayerCost> costs;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
-    const Site site{input_count(layer), data[i], choice};
-    LayerCost cost = cost_of(layer, site);
+    LayerCost cost = cost_of(layer, {input_count(layer), data[i], choice});
     add_gradient_sum(layer, readers[i], cost);
     if (streams(layer.kind)) cost.forward.just_written = element_count(layer.input);
     cost.update = update_cost(layer, choice);
@@ -377,9 +392,8 @@ Flops forward_flops(const Model& model) {
 
 Flops training_flops(const Model& model) {
   Flops sum;
-  for (const LayerCost& cost : layer_costs(model)) {
+  for (const LayerCost& cost : layer_costs(model))
     sum += cost.forward.flops + cost.backward_data.flops + cost.backward_weights.flops;
-  }
   return sum;
 }
 

@@ -59,11 +59,16 @@ double update_arrays(const KernelChoice& choice) {
 
 double input_count(const Layer& layer) {
   if (layer.kind == LayerKind::concatenate) return element_count(layer.output);
+  const bool copies = layer.kind == LayerKind::rotary_embedding && layer.inputs.size() > 1;
+  if (copies)  // only its output has the shared part of the keys for each head
+    return element_count(layer.output) -
+           (layer.heads - 1) * element_count({layer.input.front(), layer.shared_key});
   if (layer.kind != LayerKind::attention || layer.inputs.size() == 1)
     return layer.inputs.size() * element_count(layer.input);
   const std::int64_t kv_heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
-  const std::int64_t features = layer.input.back() / layer.heads * kv_heads;
-  return element_count(layer.input) + 2 * element_count({layer.keys, features});
+  const std::int64_t key = layer.input.back() / layer.heads;
+  const std::int64_t value = layer.value_width > 0 ? layer.value_width : key;
+  return element_count(layer.input) + element_count({layer.keys, (key + value) * kv_heads});
 }
 
 double internal_elements(const Layer& layer) {
@@ -243,7 +248,7 @@ void add_written_out(const Layer& layer, const KernelChoice& choice, LayerCost& 
   } else if (layer.kind == LayerKind::swiglu) {
     forward = 2 * out;
     backward = 4 * out;
-  } else if (layer.kind == LayerKind::rotary_embedding) {
+  } else if (layer.kind == LayerKind::rotary_embedding && layer.inputs.size() == 1) {
     forward = backward = 8 * rotated_elements(layer);
   }
   cost.forward.further_activations += forward;
@@ -255,7 +260,10 @@ void add_written_out(const Layer& layer, const KernelChoice& choice, LayerCost& 
 
 /// Elements of queries and keys of one sample.
 double rotated_elements(const Layer& layer) {
+  if (layer.shared_key > 0) return element_count({layer.input.front(), layer.shared_key}) * (layer.heads + 1);
   const double kv_heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
+  if (layer.value_width > 0)
+    return element_count(layer.input) - element_count({layer.input.front(), layer.value_width}) * kv_heads;
   const double all = layer.heads + 2 * kv_heads;
   return element_count(layer.input) * (all - kv_heads) / all;
 }

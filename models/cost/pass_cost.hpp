@@ -122,7 +122,7 @@ void add_autocast(const Model& model, const KernelChoice& choice, std::vector<La
 /// @param costs  of the model's layers, by layer_costs in half precision
 void add_fp8(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs);
 
-/// Elements of queries and keys of one sample, of a rotary embedding.
+/// Elements of queries and keys of one sample that a rotary embedding rotates.
 double rotated_elements(const Layer& layer);
 
 /// Adds what the chosen kernels compute in another precision or division than the layers: add_autocast;

@@ -180,11 +180,7 @@ void read_latent(const ConfigMap& map, HuggingFaceConfig& config) {
   latent.kv_rank = config_count(map, "kv_lora_rank", kMostConfigWidth);
   latent.plain = config_count(map, "qk_nope_head_dim", most);
   latent.rotary = config_count(map, "qk_rope_head_dim", most);
-  latent.value = config_count(map, "v_head_dim", latent.plain + latent.rotary);
-  if ((latent.plain + latent.rotary - latent.value) % latent.rotary != 0)
-    map.at("v_head_dim")
-        .refuse(fmt::format("expected {} less a multiple of {}, got {}", latent.plain + latent.rotary,
-                            latent.rotary, latent.value));
+  latent.value = config_count(map, "v_head_dim", most);
   const auto shared = given(map, "n_shared_experts");
   config.shared_hidden = shared ? shared->integer(0, 1000) * config.hidden : 0;
   const auto dense = given(map, "first_k_dense_replace");

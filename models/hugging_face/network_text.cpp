@@ -89,7 +89,7 @@ std::string queries_keys_values(const HuggingFaceConfig& config, std::string_vie
 /// Attention with its projections: from the features of tokens to the features that are added to them.
 /// @param input  the layer that it reads
 std::string attention_layers(const HuggingFaceConfig& config, std::string_view input, std::int64_t tokens) {
-  if (config.family.latent) return latent_attention(config, input, tokens);
+  if (config.family.latent) return latent_attention(config, input);
   const bool grouped = config.kv_heads < config.heads;
   const bool rotary = config.reads_tokens() && config.family.positions == Family::Positions::rotary;
   const bool causal = config.family.kind == Family::Kind::decoder;
@@ -313,8 +313,6 @@ std::string source_of(const HuggingFaceConfig& config, std::int64_t sequence) {
     text += "; biases of attention (ALiBi) are not modelled";
   if (config.family.query_norm != Family::QueryNorm::none)
     text += "; queries and keys are normalised and then joined by a copy";
-  if (config.family.latent)
-    text += "; values are padded to the width of keys, as for FlashAttention 2; all of a key is rotated";
   if (config.family.shared_expert) text += "; the gate of the shared expert is added in place of multiplied";
   if (config.clipped) text += "; queries, keys and values are not clipped";
   if (config.stochastic_depth) text += "; without stochastic depth";

@@ -94,9 +94,8 @@ struct HuggingFaceConfig {
 HuggingFaceConfig read_hugging_face_config(const YamlValue& value);
 
 /// Layers of a block with DeepSeek's attention: from the features of tokens, by the layer `input`, to those
-/// that are added to them. Values are padded to the width of keys and cut again, as the library does for
-/// FlashAttention 2; a pool of averages stands for the cut.
-std::string latent_attention(const HuggingFaceConfig& config, std::string_view input, std::int64_t tokens);
+/// that are added to them.
+std::string latent_attention(const HuggingFaceConfig& config, std::string_view input);
 
 /// The layers of a network of two sequences, from its input to its loss, and its input: the words of both, or
 /// a sound and the words.

@@ -165,9 +165,24 @@ std::int64_t attended_tokens(const Layer& layer) {
   return layer.keys > 0 ? layer.keys : layer.input.front();
 }
 
+std::int64_t query_features(const Layer& attention) {
+  if (attention.value_width == 0) return attention.output.back();
+  if (attention.inputs.size() > 1) return attention.input.back();
+  const std::int64_t kv_heads = attention.kv_heads > 0 ? attention.kv_heads : attention.heads;
+  const std::int64_t keys_too = attention.input.back() - kv_heads * attention.value_width;
+  return keys_too / (attention.heads + kv_heads) * attention.heads;
+}
+
 void complete_attention(Layer& layer) {
-  layer.output = with_last(layer.input, layer.input.back() / heads_of_input(layer) * layer.heads);
+  const std::int64_t width =
+      layer.value_width > 0 ? layer.value_width : layer.input.back() / heads_of_input(layer);
+  layer.output = with_last(layer.input, width * layer.heads);
   if (layer.position_bias > 0) layer.parameters = {{"position_bias", {layer.position_bias, layer.heads}}};
+}
+
+void complete_latent_rotary(std::int64_t shared_key, Layer& layer) {
+  layer.shared_key = shared_key;
+  layer.output = with_last(layer.input, 2 * layer.input.back() + layer.heads * layer.value_width);
 }
 
 void complete_state_space(bool bias, Layer& layer) {

@@ -39,7 +39,7 @@ enum class LayerKind {
   dropout,
   lstm,  ///< no peepholes
   gru,
-  rotary_embedding,       ///< rotates queries and keys by their positions; input as attention's
+  rotary_embedding,       ///< rotates queries and keys by their positions; output as attention's input
   attention,              ///< multi-head scaled dot-product core, without its projections
   state_space,            ///< convolution, scan, gate and norm of a Mamba 2 block, without its projections
   experts,                ///< a router, and SwiGLU blocks of which each token visits a few
@@ -91,6 +91,11 @@ struct Layer {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;     ///< attention, rotary_embedding: heads of the queries
   std::int64_t kv_heads = 0;  ///< heads of keys and of values, if fewer (grouped-query attention); 0: as many
+  /// attention, rotary_embedding: features of a head's values, if not those of its queries and keys; 0: the
+  /// same
+  std::int64_t value_width = 0;
+  /// rotary_embedding of three inputs: features of a head's keys that are the same for all heads
+  std::int64_t shared_key = 0;
   /// attention: tokens that each token attends to, if not those of its own input: those of a window or of
   /// another sequence; state_space: tokens of a chunk; 0: all tokens of the input
   std::int64_t keys = 0;
@@ -158,13 +163,23 @@ void complete_recurrent(bool whole_sequence, Layer& layer);
 /// queries alone, if it has three inputs.
 std::int64_t heads_of_input(const Layer& layer);
 
+/// Features of the queries of all heads of attention. Its keys have as many in a head.
+std::int64_t query_features(const Layer& attention);
+
 /// Tokens that each token of attention attends to.
 std::int64_t attended_tokens(const Layer& layer);
 
-/// Attention: input {time, (heads + 2 kv_heads) x head} -> {time, heads x head}; with three inputs, queries
-/// {time, heads x head}, keys and values {keys, kv_heads x head}. A table of biases {position_bias, heads}.
-/// Needs `inputs`, `heads`, `kv_heads`, `position_bias`.
+/// Attention: input {time, (heads + kv_heads) x head + kv_heads x value} -> {time, heads x value}; with three
+/// inputs, queries {time, heads x head}, keys {keys, kv_heads x head} and values {keys, kv_heads x value}. A
+/// table of biases {position_bias, heads}. Needs `inputs`, `heads`, `kv_heads`, `value_width`,
+/// `position_bias`.
 void complete_attention(Layer& layer);
+
+/// Rotary embedding of three inputs, multi-head latent attention: queries {time, heads x head}, keys without
+/// their rotated part and values {time, heads x (head - shared_key + value_width)}, and that part of the
+/// keys, one for all heads, {time, shared_key} -> attention's input {time, heads x (2 head + value_width)}.
+/// Needs `heads`, `value_width`. Source: DeepSeek-AI, "DeepSeek-V2", arXiv:2405.04434, section 2.1.
+void complete_latent_rotary(std::int64_t shared_key, Layer& layer);
 
 /// Experts: input {time, features} -> the same. A router {experts, features}, and for each expert the weights
 /// of gate and hidden units {2 x hidden, features} and of the output {features, hidden}; no biases. Needs

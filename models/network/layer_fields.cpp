@@ -49,7 +49,9 @@ Fields<Own> attention_fields() {
           {field("heads", &Own::heads, size(), needed(), "heads of queries; of a state space, all heads")}),
       only_with("attention, rotary_embedding",
                 {later({"kv_heads", "integer", kSizes, "heads",
-                        "heads of keys and values, a divisor of `heads` (grouped queries)"})}),
+                        "heads of keys and values, a divisor of `heads` (grouped queries)"}),
+                 later({"value_width", "integer", kSizes, "that of its keys",
+                        "features of a head's values (latent attention)"})}),
       only_with(
           "attention",
           {field("causal", &Own::causal, boolean(), "whether a token sees only those before it"),

@@ -184,10 +184,12 @@ void check_inputs(const YamlValue& value, const Layer& layer, const Scope& scope
     if (count == 0) value.refuse("a layer of kind measured takes one or more inputs, got 0");
     return;
   }
-  if (layer.kind == LayerKind::attention) {
+  if (layer.kind == LayerKind::attention || layer.kind == LayerKind::rotary_embedding) {
+    const bool attention = layer.kind == LayerKind::attention;
     if (count != 1 && count != 3)
-      value.refuse(fmt::format(
-          "a layer of kind attention takes one input, or queries, keys and values; got {}", count));
+      value.refuse(
+          fmt::format("a layer of kind {} takes one input, or queries, {}; got {}", to_string(layer.kind),
+                      attention ? "keys and values" : "keys with values, and keys of all heads", count));
     return;
   }
   const bool joins = layer.kind == LayerKind::concatenate;
@@ -229,12 +231,31 @@ void complete_three_inputs(const YamlValue& value, const Scope& scope, Layer& la
   const Shape &keys = shape_of(layer.inputs[1], scope), values = shape_of(layer.inputs[2], scope);
   const std::int64_t kv_heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
   const std::int64_t features = layer.input.back() / layer.heads * kv_heads;
-  if (keys != values || keys.size() != 2 || keys.back() != features)
-    value.refuse(fmt::format("expected keys and values of time x {}, got {} and {}", features,
-                             to_string(keys), to_string(values)));
+  const std::int64_t of_values = layer.value_width > 0 ? layer.value_width * kv_heads : features;
+  if (keys.size() != 2 || keys.back() != features || values != Shape{keys.front(), of_values})
+    value.refuse(fmt::format("expected keys and values of time x {}{}, got {} and {}", features,
+                             of_values == features ? "" : fmt::format(" and {}", of_values), to_string(keys),
+                             to_string(values)));
   if (layer.causal && keys.front() != layer.input.front())
     value.refuse("causal attention takes as many keys as queries");
   layer.keys = keys.front();
+}
+
+/// Completes a rotary embedding that makes queries, keys and values of latent attention.
+void complete_latent_inputs(const YamlValue& value, const Scope& scope, Layer& layer) {
+  const Shape &rest = shape_of(layer.inputs[1], scope), shared = shape_of(layer.inputs[2], scope);
+  const std::int64_t head = layer.input.back() / layer.heads;
+  if (layer.value_width == 0) layer.value_width = head;
+  if (layer.kv_heads > 0) value.refuse("a rotary_embedding of three inputs has no kv_heads");
+  const bool fits = rest.size() == 2 && shared.size() == 2 && rest.front() == layer.input.front() &&
+                    shared.front() == layer.input.front() && shared.back() <= head &&
+                    rest.back() == layer.heads * (head - shared.back() + layer.value_width);
+  if (!fits)
+    value.refuse(fmt::format(
+        "expected keys with values of time x {} x ({} - R + {}) and keys of all heads of time x R, "
+        "got {} and {}",
+        layer.heads, head, layer.value_width, to_string(rest), to_string(shared)));
+  complete_latent_rotary(shared.back(), layer);
 }
 
 Layer read_one(const YamlValue& value, const Scope& scope) {
@@ -250,6 +271,8 @@ Layer read_one(const YamlValue& value, const Scope& scope) {
   if (layer.kind == LayerKind::concatenate) complete_joined(scope, layer);
   if (layer.kind == LayerKind::attention && layer.inputs.size() > 1)
     complete_three_inputs(value, scope, layer);
+  if (layer.kind == LayerKind::rotary_embedding && layer.inputs.size() > 1)
+    complete_latent_inputs(value, scope, layer);
   if (yaml.has("weight_of")) tie_weight(yaml.at("weight_of"), scope, layer);
   check_size(value, layer.output);
   for (const ParameterTensor& tensor : layer.parameters) check_size(value, tensor.shape);

@@ -138,7 +138,20 @@ void read_recurrent(const YamlValue& value, Layer& layer) {
   complete_recurrent(!keys.last_step_only, layer);
 }
 
-/// Takes `heads` and reads `kv_heads` of layers whose input is queries, keys and values side by side.
+/// The features of the input, less values beside them, must be those of heads of queries and keys.
+void check_value_width(const YamlValue& width, const Layer& layer) {
+  const bool alone = layer.inputs.size() > 1;
+  const std::int64_t kv_heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
+  const std::int64_t values = alone ? 0 : kv_heads * layer.value_width;
+  const std::int64_t heads = layer.heads + (alone ? 0 : kv_heads);
+  const std::int64_t rest = layer.input.back() - values;
+  if (rest > 0 && rest % heads == 0) return;
+  width.refuse(fmt::format("expected {} features less {} of values to be those of {} heads{}",
+                           layer.input.back(), values, heads, alone ? "" : " of queries and keys"));
+}
+
+/// Takes `heads` and reads `kv_heads` and `value_width` of layers whose input is queries, keys and values
+/// side by side.
 void read_heads(const YamlMap& yaml, const LayerKeys& keys, Layer& layer) {
   require_rank(yaml.value(), layer, 2, 2);
   layer.heads = keys.heads;
@@ -148,11 +161,14 @@ void read_heads(const YamlMap& yaml, const LayerKeys& keys, Layer& layer) {
       few->refuse(fmt::format("expected a divisor of {} heads, got {}", layer.heads, kv_heads));
     if (kv_heads < layer.heads) layer.kv_heads = kv_heads;
   }
+  if (const auto width = yaml.maybe("value_width")) {
+    layer.value_width = width->integer(1, layer.input.back());
+    return check_value_width(*width, layer);
+  }
   if (layer.input.back() % heads_of_input(layer) == 0) return;
   if (layer.inputs.size() > 1)
-    yaml.value().refuse(
-        fmt::format("attention takes queries whose features are a multiple of {} heads, got {}", layer.heads,
-                    layer.input.back()));
+    yaml.value().refuse(fmt::format("{} takes queries whose features are a multiple of {} heads, got {}",
+                                    to_string(layer.kind), layer.heads, layer.input.back()));
   if (layer.kv_heads > 0) {
     yaml.value().refuse(fmt::format(
         "{} takes the features of {} heads, {} of queries and {} of keys and of values, got {}",

@@ -151,12 +151,19 @@ bool is_vocabulary(const Layer& layer) {
          layer.parameters.front().shape.front() > layer.parameters.front().shape.back();
 }
 
+/// True for the layer that makes queries, keys and values of latent attention.
+bool makes_latent(const Layer& layer) {
+  return layer.kind == LayerKind::rotary_embedding && layer.inputs.size() > 1;
+}
+
 /// Sets the roles of the layers from dense layer `first` to the dense layer that closes the block, if there
 /// is one, or to the loss.
 void set_block(const Model& model, const std::vector<int>& readers, std::size_t first,
                std::vector<Role>& found) {
   int last = readers[first];
   const auto kind = [&] { return model.layers[last].kind; };
+  if (last >= 0 && makes_latent(model.layers[last]) && std::cmp_equal(model.layers[last].inputs[2], first))
+    return;  // each device computes the keys of all heads
   if (last >= 0 && kind() == LayerKind::softmax_cross_entropy) {
     found[first] = Role::columns;
     found[last] = Role::loss;
@@ -214,6 +221,9 @@ LayerExchange exchange_of(const Layer& layer, Role role) {
   if (output) exchange.after_forward.push_back({sum, static_cast<double>(elements(layer.output))});
   if (role == Role::columns || role == Role::experts)
     exchange.after_backward.push_back({sum, static_cast<double>(elements(layer.input))});
+  // Each device has the gradient of the keys of all heads by its own heads.
+  if (role == Role::inside && makes_latent(layer))
+    exchange.after_backward.push_back({sum, static_cast<double>(layer.input.front() * layer.shared_key)});
   // The loss sums the exponentials and the score of the target over the devices, for every token.
   if (role == Role::loss)
     exchange.after_forward.push_back(
@@ -296,17 +306,23 @@ void share_own_experts(const Experts& experts, std::size_t index, ShardedModel& 
   sharded.summed_in_group[index] = false;
   if (experts.ways == 1) return;
   const double rows = expert_rows(layer) * layer.input.back();
-  const Exchange tokens{Exchange::Kind::all_to_all, rows / experts.token_ways, Exchange::Axis::expert};
+  const double copies = experts.deep_ep && experts.nodes > 0
+                            ? std::min(1.0, static_cast<double>(experts.nodes) / layer.top)
+                            : 1;
+  const Exchange back{Exchange::Kind::all_to_all, copies * rows / experts.token_ways, Exchange::Axis::expert,
+                      experts.deep_ep};
+  Exchange tokens = back;
+  tokens.elements *= experts.dispatched;
   LayerExchange& exchange = sharded.exchanges[index];
   if (experts.token_ways > 1) {
     const Exchange gather{Exchange::Kind::all_gather, rows}, scatter{Exchange::Kind::reduce_scatter, rows};
-    exchange = {{tokens, gather}, {scatter, tokens}, {tokens, gather}, {scatter, tokens}};
+    exchange = {{tokens, gather}, {scatter, back}, {tokens, gather}, {scatter, back}};
     return;
   }
   exchange.before_forward.insert(exchange.before_forward.begin(), tokens);
-  exchange.after_forward.insert(exchange.after_forward.begin(), tokens);
+  exchange.after_forward.insert(exchange.after_forward.begin(), back);
   exchange.before_backward.insert(exchange.before_backward.begin(), tokens);
-  exchange.after_backward.insert(exchange.after_backward.begin(), tokens);
+  exchange.after_backward.insert(exchange.after_backward.begin(), back);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct Exchange {
   /// Elements of the whole buffer for one sample; for all_to_all, of the buffer of one device.
   double elements = 0;
   Axis axis = Axis::tensor;
+  bool fills_nics = false;  ///< all_to_all of DeepEP, see Experts
 };
 
 /// Collectives before and after the passes of one layer. Backward means the backward-data pass.
@@ -83,6 +84,12 @@ struct Experts {
   /// Devices that share the hidden units of every expert and have different tokens (sequence parallelism);
   /// 1: they have the same tokens.
   int token_ways = 1;
+  /// DeepEP's all-to-alls, which fill the NICs: a token crosses the network once for each node of its
+  /// experts, of which it visits `nodes` at most (0: no limit), and is passed on inside it at no further
+  /// cost.
+  bool deep_ep = false;
+  int nodes = 0;
+  double dispatched = 1;  ///< bytes of an element that goes to its expert, over one that comes back
 };
 
 /// The layers of kind `experts`, which a network has if it was trained with experts, such as Mixtral.
@@ -97,7 +104,9 @@ ShardedModel shard_experts(const Model& model, const Experts& experts);
 
 /// The same for a network with layers of kind `experts` whose layers may be shared already. Where devices of
 /// the tensor axis have different tokens, the rows of an expert are gathered over them after the all-to-all
-/// and scattered before the next. Source: Megatron-Core, MoEAlltoAllTokenDispatcher.
+/// and scattered before the next. Sources: Megatron-Core, MoEAlltoAllTokenDispatcher; DeepEP: DeepSeek-AI,
+/// "DeepSeek-V3 technical report", arXiv:2412.19437, section 3.2.2 (nodes, no overhead inside them) and 3.3.2
+/// (fp8 to the experts, bf16 back); deepseek-ai/DeepEP, README.md (rate of the NICs).
 void share_experts(const Experts& experts, ShardedModel& sharded);
 
 /// The reason why the experts cannot be partitioned like this; empty if they can.

@@ -84,7 +84,8 @@ void divide_tokens(const Model& model, int ways, ShardedModel& sharded) {
       divide_layer(layer, ways);
     } else if (!is_loss(layer.kind)) {
       exchange.before_backward = scatter_sums(exchange.after_forward);
-      exchange.before_forward = exchange.during_backward = scatter_sums(exchange.after_backward);
+      exchange.before_forward = scatter_sums(exchange.after_backward);
+      if (layer.kind != LayerKind::rotary_embedding) exchange.during_backward = exchange.before_forward;
     }
   }
 }
@@ -105,8 +106,8 @@ namespace {
 
 /// Elements of keys and values of all tokens of one sample.
 double keys_and_values(const Layer& attention, std::int64_t heads) {
-  const double head = static_cast<double>(attention.output.back()) / attention.heads;
-  return 2 * static_cast<double>(attention.input.front()) * heads * head;
+  const double both = static_cast<double>(query_features(attention) + attention.output.back());
+  return static_cast<double>(attention.input.front()) * heads * (both / attention.heads);
 }
 
 /// Adds the exchanges of attention over all tokens. @param attention  before its division
@@ -203,10 +204,11 @@ std::string context_problem(const Model& part, int ways, ContextExchange how) {
       return fmt::format("layer {} (attention) reads windows or three inputs, which are not divided",
                          layer.name);
     const std::int64_t heads = layer.kv_heads > 0 ? layer.kv_heads : layer.heads;
-    const std::int64_t shared = how == ContextExchange::all_to_all ? heads : layer.output.back();
+    const bool by_heads = how == ContextExchange::all_to_all || layer.value_width > 0;
+    const std::int64_t shared = by_heads ? heads : layer.output.back();
     if (shared % ways != 0)
       return fmt::format("layer {} has {} {} on a device, which {} devices cannot share evenly", layer.name,
-                         shared, how == ContextExchange::all_to_all ? "heads of keys" : "features", ways);
+                         shared, by_heads ? "heads of keys" : "features", ways);
   }
   return any ? "" : "the network has no attention";
 }

@@ -171,7 +171,7 @@ std::string filter_part_problem(const Model& model, int ways) {
 std::string part_problem(const Model& model, const ShardedModel& sharded) {
   for (std::size_t i = 0; i < sharded.part.layers.size(); ++i) {
     const Layer& layer = sharded.part.layers[i];
-    if (layer.kv_heads > 0 || layer.weight_of >= 0 ||
+    if (layer.kv_heads > 0 || layer.value_width > 0 || layer.weight_of >= 0 ||
         (layer.kind == LayerKind::embedding && !sharded.exchanges[i].after_forward.empty()))
       return fmt::format("there is no kernel for a part of layer {} ({})", layer.name, to_string(layer.kind));
     if (layer.kind == LayerKind::dropout && layer.output != model.layers[i].output)

@@ -29,14 +29,14 @@ void add_gelu(const KernelChoice& choice, HostOperators& operators) {
 }
 
 /// Kernels of their own where these layers are written out (models/cost/cost.cpp).
-void add_written_out(LayerKind kind, HostOperators& operators) {
-  if (kind == LayerKind::rms_norm) {
+void add_written_out(const Layer& layer, HostOperators& operators) {
+  if (layer.kind == LayerKind::rms_norm) {
     operators.forward += 6 - 1;
     operators.backward += 11 - 1;
-  } else if (kind == LayerKind::swiglu) {
+  } else if (layer.kind == LayerKind::swiglu) {
     operators.forward += 2 - 1;
     operators.backward += 3 - 1;
-  } else if (kind == LayerKind::rotary_embedding) {  // of queries and keys
+  } else if (layer.kind == LayerKind::rotary_embedding && layer.inputs.size() == 1) {  // of queries and keys
     operators.forward += 2 * 5 - 1;
     operators.backward += 2 * 6 - 1;
   }
@@ -61,7 +61,7 @@ HostOperators operators_of(const Layer& layer, const LayerCost& cost, const Kern
   operators.backward += tensors;
   if (layer.kind == LayerKind::attention) add_attention(layer, choice, operators);
   if (layer.kind == LayerKind::gelu) add_gelu(choice, operators);
-  if (choice.elementwise == KernelChoice::Elementwise::eager) add_written_out(layer.kind, operators);
+  if (choice.elementwise == KernelChoice::Elementwise::eager) add_written_out(layer, operators);
   if (layer.kind == LayerKind::softmax_cross_entropy) add_training_loop(choice, operators);
   return operators;
 }

@@ -16,7 +16,8 @@ Flops palm_flops(const Model& model) {
   const double tokens = tokens_of_sample(model);
   double sum = 6.0 * trainable_parameters(model) * tokens;
   for (const Layer& layer : model.layers) {
-    if (layer.kind == LayerKind::attention) sum += 12.0 * layer.output.back() * tokens * tokens;
+    if (layer.kind == LayerKind::attention)
+      sum += 6.0 * (query_features(layer) + layer.output.back()) * tokens * tokens;
   }
   return {sum};
 }

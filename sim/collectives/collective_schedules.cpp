@@ -103,6 +103,7 @@ std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collect
          {&channels.rings, &channels.port, &channels.network, &channels.nic, &channels.host_copy})
       *rate = simulation.bandwidths.common_factor() * *rate;
     channels.latency_factor = simulation.latency_factor;
+    if (collective.fills_nics) channels.network = (1 / kDirectNetworkShare) * channels.network;
     const NcclTime time = nccl_time(software, channels, *operation, size);
     if (!slowest || slowest->time < time.time) slowest = time;
   }

@@ -31,7 +31,8 @@ const Fields<MeshOptions>& stage_fields() {
                            {"gpipe", Order::gpipe},
                            {"1f1b", Order::one_forward_one_backward},
                            {"interleaved", Order::interleaved},
-                           {"zero_bubble", Order::zero_bubble}}),
+                           {"zero_bubble", Order::zero_bubble},
+                           {"dual_pipe", Order::dual_pipe}}),
             "order of the passes of a stage"),
       field("chunks", &Options::chunks, integer(2, 1000), otherwise("required with interleaved"),
             "interleaved: number of groups of consecutive layers in each stage"),
@@ -71,6 +72,17 @@ Keys make_pipeline_keys() {
   return keys;
 }
 
+void check_dual(const YamlMap& map, const char* micro_batches, const MeshOptions& options) {
+  const int stages = options.mesh.pipeline, count = options.group.micro_batches;
+  if (stages % 2 != 0)
+    map.at("schedule").refuse(fmt::format("dual_pipe needs an even number of stages, got {}", stages));
+  if (count % 2 != 0 || count < 2 * stages)
+    map.at(map.has(micro_batches) ? micro_batches : "schedule")
+        .refuse(fmt::format("dual_pipe needs an even number of micro-batches, at least {}, got {}",
+                            2 * stages, count));
+  if (options.recompute.any()) map.at("recompute").refuse("not valid with schedule: dual_pipe");
+}
+
 void check_chunks(const YamlMap& map, const char* micro_batches, const MeshOptions& options) {
   if (options.order != PipelineOrder::interleaved) {
     if (map.has("chunks")) map.at("chunks").refuse("only valid with schedule: interleaved");
@@ -95,6 +107,8 @@ void read_stages(const YamlMap& map, const char* micro_batches, MeshOptions& opt
     if (map.has("recompute_last")) map.at("recompute_last").refuse("only valid with recompute");
   }
   check_chunks(map, micro_batches, options);
+  if (options.dual()) check_dual(map, micro_batches, options);
+  if (options.dual()) options.chunks = 2;
 }
 
 }  // namespace
@@ -140,6 +154,19 @@ void read_axis_order(const YamlValue& order, MeshOptions& options) {
   if (options.axes.size() != 4) order.expected("the four axes tensor, context, data and pipeline");
 }
 
+Fields<MeshOptions> expert_fields() {
+  const auto own = [](Field<Experts> one) { return part(&MeshOptions::experts, std::move(one)); };
+  return {
+      own(field("imbalance", &Experts::capacity_factor, number(1, 1000),
+                "mesh.expert: tokens of the busiest device's experts, for which all wait, over an even "
+                "share; without capacity_factor")),
+      own(field("expert_exchange", &Experts::deep_ep, choice<bool>({{"nccl", false}, {"deep_ep", true}}),
+                "mesh.expert: all-to-alls of NCCL; or of DeepEP, where a token crosses the network once for "
+                "each node, and with kernels.precision: fp8 in one byte to its experts")),
+      own(field("expert_nodes", &Experts::nodes, integer(1, kMostDevices), otherwise("no limit"),
+                "deep_ep: nodes at most on which the experts of a token lie"))};
+}
+
 const Fields<MeshOptions>& mesh_fields() {
   using Options = MeshOptions;
   using Shard = MemoryOptions::Zero;
@@ -173,18 +200,18 @@ const Fields<MeshOptions>& mesh_fields() {
       part(&Options::experts,
            field("capacity_factor", &Experts::capacity_factor, number(1, 100),
                  "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens")),
-      field("offload", &Options::offload, choice<bool>({{"none", false}, {"optimizer", true}}),
-            "optimizer: master weights and the optimizer's state lie on the host, which updates them "
-            "(ZeRO-Offload)"),
+      field("offload", &Options::offload,
+            choice<Offload>({{"none", Offload::none},
+                             {"optimizer", Offload::optimizer},
+                             {"activations", Offload::activations}}),
+            "what lies on the host: optimizer: master weights and the optimizer's state, which the host "
+            "updates (ZeRO-Offload); activations: what blocks keep for the backward pass"),
       field("host_memory", &Options::host_memory, bandwidth(),
             otherwise("that of a node's sockets, divided among its devices"),
             "offload: memory bandwidth of the host for a device's update"),
       field("host_link", &Options::host_link, bandwidth(), otherwise("that of the platform's device link"),
             "offload: a device's link to its host"),
-      part(&Options::experts,
-           field("imbalance", &Experts::capacity_factor, number(1, 1000),
-                 "mesh.expert: tokens of the busiest device's experts, for which all wait, over an even "
-                 "share; without capacity_factor"))};
+      expert_fields().fields()};
   return fields;
 }
 
@@ -250,6 +277,8 @@ void read_shard_within(const YamlMap& map, const Setting& setting, MeshOptions& 
 }
 
 void complete_shards(const YamlMap& map, const Setting& setting, MeshOptions& options) {
+  if (options.dual() && options.shards_parameters())
+    map.at("shard").refuse("parameters is not valid with schedule: dual_pipe");
   if (options.shard >= MemoryOptions::Zero::gradients && !options.group.overlap)
     map.at("overlap").refuse(
         fmt::format("false is not valid with shard: {}, which scatters gradients during every backward pass",
@@ -266,8 +295,11 @@ void complete_host(const YamlMap& map, const Setting& setting, MeshOptions& opti
   const NodeShape& node = setting.platform.node;
   const int devices = std::max(1, even_ranks_per_node(setting.platform, setting.devices));
   const auto complete = [&](const char* key, BytesPerSecond& rate, BytesPerSecond otherwise) {
-    if (!options.offload && map.has(key)) map.at(key).refuse("only valid with offload: optimizer");
-    if (!options.offload || rate.value > 0) return;
+    const bool link = &rate == &options.host_link;
+    const bool used = options.offload == Offload::optimizer || (link && options.offload != Offload::none);
+    if (!used && map.has(key))
+      map.at(key).refuse(fmt::format("only valid with offload{}", link ? "" : ": optimizer"));
+    if (!used || rate.value > 0) return;
     if (!(otherwise.value > 0)) map.at(key, "a bandwidth, as the platform names none");
     rate = otherwise;
   };
@@ -275,7 +307,12 @@ void complete_host(const YamlMap& map, const Setting& setting, MeshOptions& opti
   complete("host_link", options.host_link, node.device.bandwidth);
 }
 
-void complete_experts(const YamlMap& map, MeshOptions& options) {
+void complete_experts(const YamlMap& map, const Setting& setting, MeshOptions& options) {
+  if (map.has("expert_nodes") && !options.experts.deep_ep)
+    map.at("expert_nodes").refuse("only valid with expert_exchange: deep_ep");
+  if (copies_in_node(setting, options) >= options.mesh.expert) options.experts.nodes = 0;
+  if (options.experts.deep_ep && setting.device.choice().precision == KernelChoice::Precision::fp8)
+    options.experts.dispatched = 1 / kHalfBytes;
   options.experts.ways = options.mesh.expert;
   if (options.sequence_parallel) options.experts.token_ways = options.mesh.tensor;
   if (map.has("imbalance") && map.has("capacity_factor"))
@@ -302,7 +339,7 @@ MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
   read_stages(map, "accumulation", options);
   complete_shards(map, setting, options);
   options.sequence_parallel = options.sequence_parallel && options.mesh.tensor > 1;
-  complete_experts(map, options);
+  complete_experts(map, setting, options);
   complete_host(map, setting, options);
   options.gradient = options.fp32_gradients ? Bytes{4} : options.group.training.element();
   return options;
@@ -328,7 +365,7 @@ Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
 
 Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const Setting& setting,
                             const Trace& times, const MeshOptions& options) {
-  const int runs = options.mesh.pipeline * options.chunks;
+  const int runs = options.runs();
   const auto named = map.maybe("split_points");
   if (!named && options.equal_blocks) return equal_blocks(map.at("split"), setting.model, runs);
   if (!named) {

@@ -35,6 +35,13 @@ struct Mesh {
 /// An axis of the mesh, in the order in which ranks count.
 enum class Axis { tensor, context, data, pipeline };
 
+/// What lies in the memory of the host.
+enum class Offload {
+  none,
+  optimizer,    ///< master weights and the optimizer's state, which the host updates
+  activations,  ///< what blocks keep between their forward and their backward pass
+};
+
 /// Options of a step over a mesh of devices.
 struct MeshOptions {
   GroupOptions group;
@@ -55,7 +62,7 @@ struct MeshOptions {
   ContextExchange context_exchange = ContextExchange::ring;
   Experts experts;
   bool half_parameters = false;  ///< see MemoryOptions
-  bool offload = false;          ///< the optimizer runs on the host
+  Offload offload = Offload::none;
   /// Bandwidth of a device's share of host memory, and of its link, with `offload`.
   BytesPerSecond host_memory, host_link;
   /// With recomputation the host waits for the device before each block, and after each exchange in it.
@@ -72,6 +79,13 @@ struct MeshOptions {
   double recomputed_share() const {
     return recompute.any() ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
   }
+  /// Micro-batches enter at both ends, and every stage has the layers of two.
+  bool dual() const { return order == PipelineOrder::dual_pipe; }
+  /// Gradients of weights are computed in passes of their own.
+  bool splits_backward() const { return dual() || order == PipelineOrder::zero_bubble; }
+  int runs() const { return mesh.pipeline * (dual() ? 1 : chunks); }  ///< runs of layers
+  /// Micro-batches of a step that pass a chunk.
+  int micro_batches_of_chunk() const { return group.micro_batches / (dual() ? 2 : 1); }
   bool shards_parameters() const { return shard == MemoryOptions::Zero::parameters; }
   /// No device keeps whole gradients, so they are scattered after every micro-batch.
   bool sums_every_micro_batch() const { return shard >= MemoryOptions::Zero::gradients && reshard; }

@@ -6,6 +6,7 @@
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/mesh/mesh.hpp"
+#include "strategies/mesh/offload.hpp"
 #include "strategies/mesh/stage_plan.hpp"
 #include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/options/strategy.hpp"
@@ -33,13 +34,14 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
   const Mesh& mesh = options.mesh;
   if (options.group.training.mixed) return "activations of 2 bytes";
   if (!options.recompute_last) return "recompute_last: false";
-  if (options.order == PipelineOrder::zero_bubble) return "schedule: zero_bubble";
+  if (options.splits_backward()) return options.dual() ? "schedule: dual_pipe" : "schedule: zero_bubble";
   if (has_shares(options.recomputed)) return "recomputation of parts of a layer";
   if (options.recompute.any() && has_dropout(model)) return kRecomputedDropout;
   if (mesh.context > 1) return "mesh.context";
   if (mesh.expert > 1) return "mesh.expert";
   if (options.sequence_parallel) return "sequence_parallel";
-  if (options.offload) return "offload: optimizer";
+  if (options.offload != Offload::none)
+    return options.offload == Offload::optimizer ? "offload: optimizer" : "offload: activations";
   if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
     if (mesh.tensor > 1) return "shard_within beside mesh.tensor";
     if (options.group.communication.all_reduce.channels > 1) return "shard_within with channels";
@@ -79,9 +81,33 @@ std::vector<RankId> strided(int first, int ranks, int stride, int size) {
   return groups;
 }
 
+/// Pairs of groups of `size` ranks as groups of twice as many. @param ranks  all first groups, then all
+/// second
+std::vector<RankId> joined_groups(const std::vector<RankId>& ranks, int size) {
+  const auto half = static_cast<std::ptrdiff_t>(ranks.size() / 2);
+  std::vector<RankId> joined;
+  for (auto group = ranks.begin(); group != ranks.begin() + half; group += size) {
+    joined.insert(joined.end(), group, group + size);
+    joined.insert(joined.end(), group + half, group + half + size);
+  }
+  return joined;
+}
+
+/// Members of the groups that sum the gradients of stage `stage`; with dual_pipe also those of the stage from
+/// the other end.
+std::vector<RankId> sum_members(const MeshOptions& options, int stage, int stride, int size) {
+  const int ranks = options.mesh.stage(), other = options.mesh.pipeline - 1 - stage;
+  std::vector<RankId> members = strided(stage * ranks, ranks, stride, size);
+  if (!options.dual()) return members;
+  const std::vector<RankId> others = strided(other * ranks, ranks, stride, size);
+  members.insert(members.end(), others.begin(), others.end());
+  return joined_groups(members, size);
+}
+
 /// Adds the communicators of stage `stage`, and sets groups.group to that of the tensor axis.
+/// @param twin  those of the stage with the same layers (dual_pipe), which sums gradients with this one
 StageGroups add_communicators(const Setting& setting, const MeshOptions& options, int stage,
-                              GroupPlan& groups) {
+                              const StageGroups* twin, GroupPlan& groups) {
   Plan& plan = groups.plan;
   const Mesh& mesh = options.mesh;
   const int ranks = mesh.stage(), first = stage * ranks, shards = options.shard_ways;
@@ -90,22 +116,24 @@ StageGroups add_communicators(const Setting& setting, const MeshOptions& options
                communicator(setting.platform, plan.endpoints, strided(first, ranks, stride, size), size));
   };
   const auto add_sums = [&](int stride, int size) {
-    const CommunicatorId sums = add_groups(stride, size);
+    const CommunicatorId sums =
+        add(plan, communicator(setting.platform, plan.endpoints, sum_members(options, stage, stride, size),
+                               options.dual() ? 2 * size : size));
     apply(groups.options.communication, plan.communicators.back());
     return sums;
   };
   groups.group = add_groups(1, mesh.tensor);
-  StageGroups places;
-  places.shards = groups.replicas = add_sums(mesh.tensor, mesh.copies());
+  StageGroups places = twin != nullptr ? *twin : StageGroups{};
+  if (twin == nullptr) places.shards = groups.replicas = add_sums(mesh.tensor, mesh.copies());
   if (mesh.context > 1) groups.context = add_groups(mesh.tensor, mesh.context);
-  if (mesh.expert > 1) {
-    groups.expert = add_groups(mesh.tensor, mesh.expert);
+  if (mesh.expert > 1) groups.expert = add_groups(mesh.tensor, mesh.expert);
+  if (mesh.expert > 1 && twin == nullptr)
     places.expert_copies = add_sums(mesh.tensor * mesh.expert, mesh.copies() / mesh.expert);
-  }
   if (options.shards_parameters() && shards < mesh.copies()) {
     places.shards = add_sums(mesh.tensor, shards);
     places.shard_copies = add_sums(mesh.tensor * shards, mesh.copies() / shards);
   }
+  if (options.dual() && twin == nullptr) places.made = std::make_shared<std::map<int, RunSums>>();
   return places;
 }
 
@@ -182,14 +210,17 @@ Memory add_stages(const Setting& setting, const MeshOptions& options, const Stag
                   GroupPlan& groups) {
   Memory fullest;
   const int stages = options.mesh.pipeline;
+  std::vector<StageGroups> places;
   for (int number = 0; number < stages; ++number) {
-    const StageGroups places = add_communicators(setting, options, number, groups);
-    PipelineStage stage = make_stage(setting, options, number, starts, places, groups);
+    const bool second = options.dual() && number >= stages / 2;
+    const StageGroups twin = second ? places[static_cast<std::size_t>(stages - 1 - number)] : StageGroups{};
+    places.push_back(add_communicators(setting, options, number, second ? &twin : nullptr, groups));
+    PipelineStage stage = make_stage(setting, options, number, starts, places.back(), groups);
     const Memory memory = stage_memory(options, stage, groups);
     if (memory.total() > fullest.total()) fullest = memory;
     add_role(number, options.mesh.stage(), std::move(stage), groups.plan);
   }
-  if (options.chunks > 1 && stages > 2) add_channels(stages - 1, 0, groups.plan);
+  if (options.order == PipelineOrder::interleaved && stages > 2) add_channels(stages - 1, 0, groups.plan);
   return fullest;
 }
 
@@ -221,6 +252,7 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   groups.sharded = divided_model(setting.model, options, keys);
   options.recomputed = recomputed_layers(groups.sharded.part, options.recompute);
   mesh.data = setting.workers() / mesh.replica();
+  if (options.dual()) options.shard_ways *= 2;
   if (!options.axes.empty()) groups.plan.endpoints = placed(mesh, options.axes, setting.devices);
   set_samples(setting, mesh.data, groups);
   groups.ways = mesh.context * mesh.tensor * mesh.expert;
@@ -235,10 +267,12 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   Workload workload =
       segmented_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
   scale(workload, options.group.training.compute_factor);
-  const bool splits = options.order == PipelineOrder::zero_bubble;
+  const bool splits = options.splits_backward();
   if (splits || has_shares(options.recomputed)) add_shares(options.recomputed, times.layers.size(), workload);
   workload.input = groups.micro_batch * setting.sample_size / mesh.context;
   const double work = mean_work(workload, times.layers.size(), options);
+  if (options.offload == Offload::activations)
+    wait_for_copies(groups.sharded.part, kept_of_blocks(options, groups), options.host_link, workload);
   if (splits) split_weights(groups.calls, workload);
   Plan plan = std::move(groups.plan);
   plan.partition = mesh_partition(setting.model, options, starts, groups);

@@ -20,7 +20,8 @@ const Layer* reader_of(const Model& part, std::size_t layer) {
   for (std::size_t i = layer + 1; i < part.layers.size(); ++i) {
     const Layer& reader = part.layers[i];
     if (std::ranges::count(reader.inputs, static_cast<int>(layer)) == 0) continue;
-    return reader.kind == LayerKind::rotary_embedding ? reader_of(part, i) : &reader;
+    const bool passes = reader.kind == LayerKind::rotary_embedding && reader.inputs.size() == 1;
+    return passes ? reader_of(part, i) : &reader;
   }
   return nullptr;
 }

@@ -4,6 +4,7 @@
 #include "models/cost/memory.hpp"
 #include "models/cost/pass_cost.hpp"
 #include "models/partition/sequence_partition.hpp"
+#include "strategies/mesh/offload.hpp"
 #include "strategies/mesh/stage_plan.hpp"
 
 namespace stepcast {
@@ -61,31 +62,76 @@ Bytes placeholder_gradients(const Model& part, LayerRange layers) {
   return {kHalfBytes * count};
 }
 
-}  // namespace
-
-Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups) {
+MemoryOptions memory_options(const MeshOptions& options, const GroupPlan& groups) {
   MemoryOptions memory = groups.memory;
   memory.zero_ways = options.shard_ways;
   if (memory.zero_ways > 1) memory.zero = options.shard;
   memory.fp32_gradients = options.gradient > options.group.training.element();
   memory.half_parameters = options.half_parameters;
-  memory.host_optimizer = options.offload;
+  memory.host_optimizer = options.offload == Offload::optimizer;
   memory.expert_ways = options.mesh.expert;
   // FSDP beside tensor parallelism is PyTorch's, whose parallelize_module divides the loss (loss_parallel).
   memory.divided_vocabulary = options.mesh.tensor > 1 && options.shards_parameters() &&
                               memory.cross_entropy == KernelChoice::CrossEntropy::log_softmax;
   memory.keeps_last = options.recompute.any() && !options.recompute_last;
-  const Model kept =
-      options.sequence_parallel ? kept_layers(groups.sharded, options.mesh.tensor) : groups.sharded.part;
+  return memory;
+}
+
+/// The layers as a device keeps them.
+Model kept_part(const MeshOptions& options, const GroupPlan& groups) {
+  return options.sequence_parallel ? kept_layers(groups.sharded, options.mesh.tensor) : groups.sharded.part;
+}
+
+/// Sets how the layers of a range are computed again.
+void set_recomputed(const MeshOptions& options, LayerRange layers, MemoryOptions& memory) {
+  if (options.recomputed.empty()) return;
+  memory.recomputed = {options.recomputed.begin() + layers.first, options.recomputed.begin() + layers.last};
+}
+
+/// Leaves of a chunk's activations those outside blocks, and those of two blocks: one computes while the
+/// other is copied.
+void move_to_host(const std::vector<Bytes>& kept, LayerRange layers, int in_flight, Memory& chunk) {
+  Bytes all, largest;
+  for (int i = layers.first; i < layers.last; ++i) {
+    all += kept[static_cast<std::size_t>(i)];
+    largest = std::max(largest, kept[static_cast<std::size_t>(i)]);
+  }
+  const Bytes moved = std::max(Bytes{}, in_flight * all - 2 * largest);
+  chunk.activations = chunk.activations - moved;
+  chunk.swapped += moved;
+}
+
+}  // namespace
+
+std::vector<Bytes> kept_of_blocks(const MeshOptions& options, const GroupPlan& groups) {
+  const Model part = kept_part(options, groups);
+  MemoryOptions memory = memory_options(options, groups);
+  std::vector<Bytes> kept(part.layers.size());
+  for (const LayerBlock& block : part.blocks) {
+    const Model alone = stage_model(part, block.first, block.last);
+    set_recomputed(options, {block.first, block.last}, memory);
+    const auto held = [&](int in_flight) {
+      memory.in_flight = in_flight;
+      return training_memory(alone, memory).activations;
+    };
+    kept[static_cast<std::size_t>(block.last - 1)] = held(2) - held(1);
+  }
+  return kept;
+}
+
+Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups) {
+  MemoryOptions memory = memory_options(options, groups);
+  const Model kept = kept_part(options, groups);
+  const std::vector<Bytes> of_blocks =
+      options.offload == Offload::activations ? kept_of_blocks(options, groups) : std::vector<Bytes>{};
   const std::vector<int> held = most_in_flight(stage.actions, options.chunks);
   Memory sum;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const LayerRange layers = layers_of(stage.chunks[i].segments);
     memory.in_flight = held[i];
-    if (!options.recomputed.empty())
-      memory.recomputed = {options.recomputed.begin() + layers.first,
-                           options.recomputed.begin() + layers.last};
-    const Memory chunk = training_memory(stage_model(kept, layers.first, layers.last), memory);
+    set_recomputed(options, layers, memory);
+    Memory chunk = training_memory(stage_model(kept, layers.first, layers.last), memory);
+    if (!of_blocks.empty()) move_to_host(of_blocks, layers, held[i], chunk);
     sum.weights += chunk.weights;
     sum.gradients += chunk.gradients;
     sum.optimizer_state += chunk.optimizer_state;
@@ -94,6 +140,7 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
     sum.error_signals = std::max(sum.error_signals, chunk.error_signals);
     sum.workspace = std::max(sum.workspace, chunk.workspace);
     sum.allocator += chunk.allocator;
+    sum.swapped += chunk.swapped;
   }
   if (memory.fp32_gradients && memory.gradient_sums == KernelChoice::GradientSums::fused)
     for (const PipelineChunk& chunk : stage.chunks)

@@ -90,6 +90,18 @@ std::vector<Bucket> gradient_sums(LayerRange layers, const MeshOptions& options,
   return buckets;
 }
 
+/// The sums of a run of layers and the gathers after them: those of the other stage that has the run, or new
+/// ones.
+RunSums sums_of_run(LayerRange layers, const MeshOptions& options, const StageGroups& places,
+                    GroupPlan& groups) {
+  if (places.made && places.made->contains(layers.first)) return places.made->at(layers.first);
+  RunSums sums{gradient_sums(layers, options, places, options.group.bucket, groups), {}};
+  if (options.shard != MemoryOptions::Zero::none)
+    sums.gathers = partition_sums(sums.buckets, options, groups);
+  if (places.made) (*places.made)[layers.first] = sums;
+  return sums;
+}
+
 /// Adds an all-reduce of gradients. @param layers  those of the gradients
 CollectiveId add_gradient_sum(LayerRange layers, CommunicatorId over, Bytes size, GroupPlan& groups) {
   const CollectiveId sum = add_collective(groups.plan, Collective::Kind::all_reduce, over, size);
@@ -102,11 +114,12 @@ CollectiveId add_gradient_sum(LayerRange layers, CommunicatorId over, Bytes size
 /// Sets the passes of a unit. @param sums  of gradients, by layer
 void set_passes(LayerRange layers, const std::vector<std::vector<CollectiveId>>& sums,
                 const MeshOptions& options, const GroupPlan& groups, ShardedUnit& unit) {
-  const bool splits = options.order == PipelineOrder::zero_bubble;
+  const bool splits = options.splits_backward();
   const int count = groups.calls.size();
   const std::vector<std::vector<CollectiveId>> none(groups.calls.size());
   unit.passes = make_passes(groups.calls, layers, splits ? none : sums, options.group.halo_overlap);
   if (splits) unit.weights = weight_passes(layers, (kSegmentsPerLayer + 1) * count, sums);
+  if (options.dual()) unit.whole = whole_backward(unit.passes, (kSegmentsPerLayer + 1) * count, sums);
   unit.recomputed = make_recomputation(options.recomputed, layers, groups);
 }
 
@@ -170,8 +183,8 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
     return;
   }
   const bool overlaps = options.group.overlap;
-  const std::vector<Bucket> buckets = gradient_sums(layers, options, places, options.group.bucket, groups);
-  if (options.shard != MemoryOptions::Zero::none) chunk.gathers = partition_sums(buckets, options, groups);
+  const auto [buckets, gathers] = sums_of_run(layers, options, places, groups);
+  chunk.gathers = gathers;
   const auto sums = sums_by_layer(overlaps ? buckets : std::vector<Bucket>{}, groups.calls.size());
   for (const LayerRange& unit : whole_units(groups.sharded.part, layers, options)) {
     chunk.units.insert(chunk.units.begin(), ShardedUnit{});
@@ -182,29 +195,43 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
   }
 }
 
-/// Makes a chunk of a stage. Every stage has its first chunk before any stage has its second.
-/// @param place  (stage, chunk)
+/// The number of a chunk's run of layers. @param place  (stage, chunk)
+int run_of(const MeshOptions& options, std::pair<int, int> place) {
+  const auto [stage, chunk] = place;
+  const int stages = options.mesh.pipeline;
+  if (options.dual()) return chunk == 0 ? stage : stages - 1 - stage;
+  return chunk * stages + stage;
+}
+
+/// Sets the stages before and after a chunk. Every stage has its first chunk before any stage has its second;
+/// with dual_pipe a run of layers has the same chunk in the next stage, or in the one before.
+void set_neighbours(const MeshOptions& options, std::pair<int, int> place, PipelineChunk& chunk) {
+  const int stages = options.mesh.pipeline, run = run_of(options, place);
+  const auto stage_of = [&](int other) {
+    return RoleId(options.dual() && place.second == 1 ? stages - 1 - other : other % stages);
+  };
+  const auto chunk_of = [&](int other) { return options.dual() ? place.second : other / stages; };
+  chunk.previous = run > 0 ? stage_of(run - 1) : RoleId{};
+  chunk.next = run + 1 < options.runs() ? stage_of(run + 1) : RoleId{};
+  if (run > 0) chunk.chunk_of_previous = chunk_of(run - 1);
+  if (run + 1 < options.runs()) chunk.chunk_of_next = chunk_of(run + 1);
+}
+
+/// Makes a chunk of a stage. @param place  (stage, chunk)
 PipelineChunk make_chunk(const Setting& setting, const MeshOptions& options, std::pair<int, int> place,
                          const Stages& starts, const StageGroups& places, GroupPlan& groups) {
-  const auto [stage, number] = place;
-  const int stages = options.mesh.pipeline;
-  const int run = number * stages + stage, runs = stages * options.chunks;
+  const int run = run_of(options, place);
   const LayerRange layers{starts[run], starts[run + 1]};
+  for (int i = layers.first; i < layers.last; ++i)
+    groups.calls[static_cast<std::size_t>(i)] = {};  // dual_pipe: those of another stage
   add_exchanges(layers, groups);
   PipelineChunk chunk;
   chunk.segments = segments_of(layers);
   add_units(layers, options, places, groups, chunk);
   add_token_sums(layers, options, groups, chunk);
-  if (run > 0) {
-    chunk.previous = RoleId((run - 1) % stages);
-    chunk.chunk_of_previous = (run - 1) / stages;
-    chunk.from_previous = boundary_bytes(setting, options, groups, layers.first);
-  }
-  if (run + 1 < runs) {
-    chunk.next = RoleId((run + 1) % stages);
-    chunk.chunk_of_next = (run + 1) / stages;
-    chunk.to_next = boundary_bytes(setting, options, groups, layers.last);
-  }
+  set_neighbours(options, place, chunk);
+  if (run > 0) chunk.from_previous = boundary_bytes(setting, options, groups, layers.first);
+  if (run + 1 < options.runs()) chunk.to_next = boundary_bytes(setting, options, groups, layers.last);
   return chunk;
 }
 
@@ -239,7 +266,7 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
                          const StageGroups& places, GroupPlan& groups) {
   PipelineStage stage;
   stage.steps = setting.steps;
-  stage.micro_batches = options.group.micro_batches;
+  stage.micro_batches = options.micro_batches_of_chunk();
   stage.prefetch = setting.prefetch;
   stage.step_overhead = options.group.training.step_overhead;
   stage.exchange_overhead = options.group.exchange_overhead;
@@ -248,11 +275,11 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
   stage.synchronizes_units = options.synchronizes_checkpoints;
   stage.reshard = options.reshard;
   stage.sum_every_micro_batch = options.sums_every_micro_batch();
-  stage.actions =
-      pipeline_schedule(options.order, number, options.mesh.pipeline, stage.micro_batches, options.chunks);
+  stage.actions = pipeline_schedule(options.order, number, options.mesh.pipeline, options.group.micro_batches,
+                                    options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
     stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, places, groups));
-  if (options.offload)
+  if (options.offload == Offload::optimizer)
     stage.host_update = host_update_time(updated_parameters(stage, options, groups.sharded.part), options);
   return stage;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "models/partition/pipeline_stages.hpp"
@@ -10,11 +12,19 @@
 
 namespace stepcast {
 
+/// Sums of the gradients of a run of layers, and the gathers of its parameters (ZeRO).
+struct RunSums {
+  std::vector<Bucket> buckets;
+  std::vector<CollectiveId> gathers;
+};
+
 /// Groups of the devices of a stage, as communicators.
 struct StageGroups {
   CommunicatorId shards{0};      ///< copies of the same part of the same layers, which may partition it
   CommunicatorId shard_copies;   ///< devices with the same partition, if not all copies share one
   CommunicatorId expert_copies;  ///< devices that hold the same experts, if not all copies do
+  /// dual_pipe: the sums of the two stages that have the same runs of layers, by first layer.
+  std::shared_ptr<std::map<int, RunSums>> made = {};
 };
 
 /// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its actions, and its chunks,

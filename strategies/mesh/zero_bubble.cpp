@@ -34,4 +34,21 @@ PassSegments weight_passes(LayerRange layers, int segments,
   return made;
 }
 
+PassSegments whole_backward(const PassSegments& passes, int segments,
+                            const std::vector<std::vector<CollectiveId>>& sums) {
+  PassSegments made;
+  const auto ended = [](LayerRange step) {  // layers whose lowest segment is in it
+    return LayerRange{(step.first + kSegmentsPerLayer - 1) / kSegmentsPerLayer,
+                      (step.last + kSegmentsPerLayer - 1) / kSegmentsPerLayer};
+  };
+  for (const OverlapSegment& step : passes.backward) {
+    made.backward.push_back(step);
+    for (const LayerRange part : {ended(step.overlapped), ended(step.after)}) {
+      for (int layer = part.last - 1; layer >= part.first; --layer)
+        made.backward.push_back({{}, {}, {segments + layer, segments + layer + 1}, sums[layer]});
+    }
+  }
+  return made;
+}
+
 }  // namespace stepcast

@@ -17,4 +17,9 @@ void split_weights(const std::vector<LayerCalls>& calls, Workload& workload);
 PassSegments weight_passes(LayerRange layers, int segments,
                            const std::vector<std::vector<CollectiveId>>& sums);
 
+/// A backward pass of make_passes followed, after each of its steps, by the gradients of the weights of the
+/// layers that the step has ended. @param sums, segments  as in weight_passes
+PassSegments whole_backward(const PassSegments& passes, int segments,
+                            const std::vector<std::vector<CollectiveId>>& sums);
+
 }  // namespace stepcast

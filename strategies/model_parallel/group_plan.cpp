@@ -64,6 +64,7 @@ void add_calls(const std::vector<Exchange>& exchanges, int layer, Array carried,
     if (!collective.exists()) continue;
     groups.plan.collectives.back().buffer.array = carried;
     groups.plan.collectives.back().layer = layer;
+    groups.plan.collectives.back().fills_nics = exchange.fills_nics;
     calls.push_back({collective, "exchange"});
   }
 }

@@ -218,4 +218,64 @@ SubProgram run_pass(Worker& worker, const PassSegments& passes, const PassRun& r
   }
 }
 
+namespace {
+
+using Steps = std::vector<OverlapSegment>;
+
+/// The end of the steps that begin at `first`: an exchange, and all work up to the next exchange.
+std::size_t end_of_group(const Steps& steps, std::size_t first) {
+  std::size_t end = std::min(first + 1, steps.size());
+  while (end < steps.size() && !steps[end].call.collective.exists()) ++end;
+  return end;
+}
+
+}  // namespace
+
+/// Steps of one of two passes. g++ 12 warns of a coroutine with a local of an unnamed namespace.
+struct PassInTurn {
+  const Steps& steps;
+  Work pass{};
+  bool sums = false;
+  std::size_t first = 0, end = 0;  ///< the group whose exchange has been started
+  Pending exchange = {};
+};
+
+namespace {
+
+/// Starts the exchange of the next group, if there is one.
+SubProgram start_next(Worker& worker, Seconds overhead, PassInTurn& turn) {
+  turn.first = turn.end;
+  turn.end = end_of_group(turn.steps, turn.first);
+  if (turn.first == turn.end || !turn.steps[turn.first].call.collective.exists()) co_return;
+  if (overhead.value > 0) co_await worker.pause(overhead);
+  turn.exchange = worker.start_collective(turn.steps[turn.first].call.collective);
+}
+
+/// Waits for the exchange of the group, and does its work.
+SubProgram work(Worker& worker, PassInTurn& turn, std::vector<Pending>& sums) {
+  if (turn.first < turn.end && turn.steps[turn.first].call.collective.exists())
+    co_await worker.finished(std::move(turn.exchange));
+  for (std::size_t i = turn.first; i < turn.end; ++i) {
+    const OverlapSegment& step = turn.steps[i];
+    for (const LayerRange part : {step.overlapped, step.after})
+      if (!part.empty()) co_await worker.finished(worker.start_compute(turn.pass, part));
+    for (std::size_t k = 0; turn.sums && k < step.sums.size(); ++k)
+      sums.push_back(worker.start_collective(step.sums[k]));
+  }
+}
+
+}  // namespace
+
+SubProgram run_together(Worker& worker, const PassSegments& forward, const PassSegments& backward,
+                        const PassRun& run, std::vector<Pending>& sums) {
+  PassInTurn first{forward.forward, Work::forward}, second{backward.backward, Work::backward, run.sums};
+  co_await start_next(worker, run.exchange_overhead, first);
+  while (first.first < first.end || second.end < second.steps.size()) {
+    co_await start_next(worker, run.exchange_overhead, second);
+    co_await work(worker, first, sums);
+    co_await start_next(worker, run.exchange_overhead, first);
+    co_await work(worker, second, sums);
+  }
+}
+
 }  // namespace stepcast

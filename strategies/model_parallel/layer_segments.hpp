@@ -85,4 +85,9 @@ struct PassRun {
 SubProgram run_pass(Worker& worker, const PassSegments& passes, const PassRun& run,
                     std::vector<Pending>& sums);
 
+/// Runs two passes at the same time: the exchanges of each run during the work of the other (DualPipe).
+/// Exchanges are not recorded. @param sums  as in run_pass, of the second pass
+SubProgram run_together(Worker& worker, const PassSegments& forward, const PassSegments& backward,
+                        const PassRun& run, std::vector<Pending>& sums);
+
 }  // namespace stepcast

@@ -1,7 +1,9 @@
 #include "strategies/model_parallel/pipeline_stage.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "strategies/model_parallel/layer_segments.hpp"
 
@@ -90,12 +92,31 @@ SubProgram run_units(Worker& worker, const PipelineStage& stage, const PipelineA
     if (recomputes) co_await run_pass(worker, unit(i).recomputed, again, sums.started);
     const bool sums_nodes = backward && run.sums && !unit(i).all_reduces.empty();
     std::vector<Pending> scatters;
-    const PassSegments& passes = action.weights ? unit(i).weights : unit(i).passes;
+    const PassSegments& passes = action.weights ? unit(i).weights
+                                 : action.whole ? unit(i).whole
+                                                : unit(i).passes;
     co_await run_pass(worker, passes, run, sums_nodes ? scatters : sums.started);
     if (sums_nodes) co_await sum_scattered(worker, sums);
     for (std::size_t k = 0; k < scatters.size(); ++k)
       sums.scattered.emplace_back(std::move(scatters[k]), unit(i).all_reduces[k]);
   }
+}
+
+/// Step 2 of two actions that run together.
+SubProgram run_both(Worker& worker, const PipelineStage& stage, const PipelineAction& forward,
+                    const PipelineAction& backward, GradientSums& sums) {
+  const bool last = backward.micro_batch + 1 == stage.micro_batches;
+  const PassRun run{Work::backward, stage.exchange_overhead, last || stage.sum_every_micro_batch};
+  co_await run_together(worker, stage.chunks[forward.chunk].units.front().passes,
+                        stage.chunks[backward.chunk].units.front().whole, run, sums.started);
+}
+
+/// The chunks in the order of their layers, in which all stages start sums that they have in common.
+std::vector<const PipelineChunk*> by_layer(const std::vector<PipelineChunk>& chunks) {
+  std::vector<const PipelineChunk*> sorted;
+  for (const PipelineChunk& chunk : chunks) sorted.push_back(&chunk);
+  std::ranges::sort(sorted, {}, [](const PipelineChunk* chunk) { return chunk->segments.first; });
+  return sorted;
 }
 
 }  // namespace
@@ -106,6 +127,7 @@ int chunk_of_tag(MessageTag tag) {
 
 Program pipeline_stage(Worker& worker, const PipelineStage& options) {
   std::deque<Pending> loads;
+  const std::vector<const PipelineChunk*> in_order = by_layer(options.chunks);
   const bool first = !options.chunks.front().previous.exists();
   for (int ahead = 0; first && ahead < options.prefetch; ++ahead)
     loads.push_back(worker.start_load(worker.workload().input));
@@ -114,15 +136,23 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
     if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
     std::vector<Pending> sent, gathered;
     GradientSums sums;
-    for (const PipelineAction& action : options.actions) {
+    for (std::size_t i = 0, end = 0; i < options.actions.size(); i = end) {
+      const PipelineAction &action = options.actions[i],
+                           &last = options.actions[i + (action.together ? 1 : 0)];
+      end = i + (action.together ? 2 : 1);
       const PipelineChunk& chunk = options.chunks[action.chunk];
       const bool exchanges = !action.weights && (chunk.previous.exists() || chunk.next.exists());
-      if (!action.weights) co_await receive_input(worker, chunk, action, loads);
-      if (exchanges) worker.synchronize();                // 1. and 3.
-      co_await run_units(worker, options, action, sums);  // 2.
-      if (!action.weights) send_output(worker, chunk, action.pass, sent);
+      for (std::size_t k = i; k < end && !action.weights; ++k)
+        co_await receive_input(worker, options.chunks[options.actions[k].chunk], options.actions[k], loads);
+      if (exchanges) worker.synchronize();  // 1. and 3.
+      if (action.together)
+        co_await run_both(worker, options, action, last, sums);
+      else
+        co_await run_units(worker, options, action, sums);  // 2.
+      for (std::size_t k = i; k < end && !action.weights; ++k)
+        send_output(worker, options.chunks[options.actions[k].chunk], options.actions[k].pass, sent);
     }
-    for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.sums, sums.started);  // 4.
+    for (const PipelineChunk* chunk : in_order) start(worker, chunk->sums, sums.started);  // 4.
     co_await sum_scattered(worker, sums);
     for (Pending& message : sent) co_await worker.finished(std::move(message));
     for (Pending& sum : sums.started) co_await worker.finished(std::move(sum));
@@ -131,7 +161,7 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
     for (const PipelineChunk& chunk : options.chunks)
       if (options.host_update.value == 0)
         co_await worker.finished(worker.start_compute(Work::update, chunk.segments));
-    for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.gathers, gathered);  // 6.
+    for (const PipelineChunk* chunk : in_order) start(worker, chunk->gathers, gathered);  // 6.
     for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
     worker.record("step", 1);
     worker.end_step();

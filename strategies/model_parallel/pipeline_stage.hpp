@@ -13,7 +13,8 @@ namespace stepcast {
 /// is if the host waits for the device between them.
 struct ShardedUnit {
   PassSegments passes;
-  PassSegments weights;               ///< schedule zero_bubble: the gradients of weights
+  PassSegments weights;               ///< schedules zero_bubble, dual_pipe: the gradients of weights
+  PassSegments whole;                 ///< schedule dual_pipe: the backward pass with them
   PassSegments recomputed;            ///< its layers that recomputation computes again; may be none
   std::vector<CollectiveId> gathers;  ///< of its parameters, before a pass
   /// Sums over groups of devices of what each group has scattered, in the order of the unit's sums (hybrid
@@ -66,7 +67,8 @@ int chunk_of_tag(MessageTag tag);
 ///   3. sends activations to the next stage, or error signals to the previous one. The host waits for the
 ///      device before it issues the next pass (Megatron-LM: torch.cuda.synchronize after batch_isend_irecv)
 ///
-/// and after the last action:
+/// Two actions that run together (DualPipe) receive, compute and send together; the exchanges of each run
+/// during the work of the other. After the last action:
 ///
 ///   4. sums gradients over the replicas, if that does not overlap with the last actions. Hybrid sharding
 ///      scatters them inside a group of devices and sums the shares over the groups; the next unit's scatter

@@ -228,7 +228,7 @@ void consider_direct(Estimates& e) {
   const double ranks = e.ranks(), local_ranks = e.channels.devices_per_node();
   const double share = e.software.compute_capability >= 90 ? 0.92 : 0.81;
   const double inside = e.channels.port.value > 0 ? share * e.channels.port.value : e.channels.rings.value;
-  const double outside = 0.44 * e.channels.network.value / local_ranks;
+  const double outside = kDirectNetworkShare * e.channels.network.value / local_ranks;
   const double far = to_all ? e.size * (ranks - local_ranks) / ranks : e.nodes() > 1 ? e.size : 0;
   const double near = to_all ? e.size * (local_ranks - 1) / ranks : local_ranks > 1 ? e.size : 0;
   double seconds = (e.nodes() > 1 ? 31 * kMicro : 5 * kMicro) + e.channels.network_latency.value;

@@ -33,6 +33,9 @@ struct NcclTime {
   NcclProtocol protocol = NcclProtocol::simple;
 };
 
+/// Share of the NICs' rate that sends and receives between pairs use, fitted (see collective_time.cpp).
+inline constexpr double kDirectNetworkShare = 0.44;
+
 /// Latencies of NCCL's tuning model by protocol LL, LL128, Simple [us].
 using NcclLatency = std::array<double, 3>;
 

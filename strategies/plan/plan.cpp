@@ -21,6 +21,38 @@ PipelineAction action(Work pass, int k, int stages, int chunks) {
   return {pass, group * stages + within % stages, pass == Work::forward ? chunk : chunks - 1 - chunk};
 }
 
+/// DualPipe: see pipeline_schedule. `inner` counts the stages between this one and the nearer end.
+std::vector<PipelineAction> dual_pipe(int stage, int stages, int micro_batches) {
+  const int half = stages / 2, inner = std::min(stage, stages - 1 - stage), outer = half - inner - 1;
+  const int swapped = stage >= half ? 1 : 0;
+  int forwards[] = {0, 0}, backwards[] = {0, 0};
+  std::size_t next = 0;
+  std::vector<PipelineAction> made, pending;
+  const auto forward = [&](int direction, bool together = false) {
+    const int chunk = direction ^ swapped;
+    made.push_back({Work::forward, forwards[chunk]++, chunk, false, false, together});
+  };
+  const auto backward = [&](int direction, bool split = false) {
+    const int chunk = direction ^ swapped;
+    made.push_back({Work::backward, backwards[chunk]++, chunk, false, !split});
+    if (split) pending.push_back({Work::backward, made.back().micro_batch, chunk, true});
+  };
+  const auto weights = [&] { made.push_back(pending.at(next++)); };
+  for (int i = 0; i < 2 * outer; ++i) forward(0);
+  for (int i = 0; i <= inner; ++i) forward(0), forward(1);
+  for (int i = 0; i < outer; ++i) backward(1, true), weights(), forward(1);
+  for (int i = 0; i < micro_batches / 2 - stages + inner + 1; ++i) {
+    forward(0, i > 0 || outer > 0);
+    backward(1);
+    forward(1, true), backward(0);
+  }
+  for (int i = 0; i < outer; ++i) backward(1), forward(1, true), backward(0);
+  for (int i = 0; i <= inner; ++i) backward(1, 2 * i > inner), backward(0, 2 * i + 1 > inner);
+  for (int i = 0; i < outer; ++i) weights(), backward(0, true);
+  for (int i = 0; i <= inner; ++i) weights();
+  return made;
+}
+
 }  // namespace
 
 std::vector<PipelineAction> pipeline_schedule(PipelineOrder order, int stage, int stages, int micro_batches,
@@ -28,6 +60,7 @@ std::vector<PipelineAction> pipeline_schedule(PipelineOrder order, int stage, in
   expects(0 <= stage && stage < stages, "a stage of the pipeline");
   expects(order != PipelineOrder::interleaved || micro_batches % stages == 0,
           "groups of as many micro-batches as there are stages");
+  if (order == PipelineOrder::dual_pipe) return dual_pipe(stage, stages, micro_batches);
   const int all = micro_batches * chunks, left = stages - stage;
   int ahead = all;  // forward actions before the first backward action
   if (order == PipelineOrder::naive) ahead = 1;
@@ -53,7 +86,7 @@ std::vector<int> most_in_flight(const std::vector<PipelineAction>& actions, int 
   const bool split = std::ranges::any_of(actions, &PipelineAction::weights);
   for (const PipelineAction& one : actions) {
     expects(0 <= one.chunk && one.chunk < chunks, "actions of the stage's chunks");
-    if (split && one.pass == Work::backward && !one.weights) continue;
+    if (split && one.pass == Work::backward && !one.weights && !one.whole) continue;
     held[one.chunk] += one.pass == Work::forward ? 1 : -1;
     if (sum(held) > sum(most)) most = held;
   }

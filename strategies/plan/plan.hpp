@@ -22,6 +22,7 @@ enum class PipelineOrder {
   gpipe,                     ///< all forward, then all backward
   one_forward_one_backward,  ///< backward as soon as possible, so that few micro-batches are in flight
   interleaved,               ///< the same with several chunks of layers in each stage, for a smaller bubble
+  dual_pipe,                 ///< micro-batches enter at both ends; each stage has the layers of two
   zero_bubble,               ///< ZB-H1: 1F1B whose gradients of weights wait until nothing else can run
 };
 
@@ -29,8 +30,10 @@ enum class PipelineOrder {
 struct PipelineAction {
   Work pass{};
   int micro_batch = 0;
-  int chunk = 0;         ///< index among the chunks of the stage
-  bool weights = false;  ///< zero_bubble: the gradients of weights, which the backward pass leaves out
+  int chunk = 0;          ///< index among the chunks of the stage
+  bool weights = false;   ///< zero_bubble, dual_pipe: the gradients of weights, left out by a backward pass
+  bool whole = false;     ///< dual_pipe: a backward pass that does not leave them out
+  bool together = false;  ///< dual_pipe: runs at the same time as the next action
 };
 
 /// The actions of stage `stage` of `stages` in one step. `interleaved`: every stage has `chunks` chunks,
@@ -40,7 +43,10 @@ struct PipelineAction {
 /// 2019, with a flush every step as in "Memory-efficient pipeline-parallel DNN training", ICML 2021;
 /// interleaved: D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using
 /// Megatron-LM", SC 2021, section 2.2; zero_bubble: P. Qi et al., "Zero bubble pipeline parallelism", ICLR
-/// 2024, section 2.2: stage i leaves the weights of the last i micro-batches pending.
+/// 2024, section 2.2: stage i leaves the weights of the last i micro-batches pending. dual_pipe: chunk 0 of
+/// stage i has the layers of its place, chunk 1 those of the place from the other end; half of the
+/// micro-batches, an even number, goes through each. Source: DeepSeek-AI, "DeepSeek-V3 technical report",
+/// arXiv:2412.19437, section 3.2.1; deepseek-ai/DualPipe, dualpipe/dualpipe.py, step.
 std::vector<PipelineAction> pipeline_schedule(PipelineOrder order, int stage, int stages, int micro_batches,
                                               int chunks = 1);
 
@@ -97,6 +103,7 @@ struct Collective {
   /// Activations, error signals and statistics: the layer of the model around whose passes the collective
   /// runs. Gradients and parameters of a pipeline: the first layer of the run of layers. -1: none.
   int layer = -1;
+  bool fills_nics = false;  ///< all_to_all of DeepEP, whose kernels use the whole rate of the NICs
   /// Rank of a node that sums the buffer, with `inside_node: flat`.
   int root = 0;
   /// Time from the last rank's call to the start, during which the ranks go on computing. It stands for a

@@ -105,6 +105,44 @@ TEST_CASE("attention of windows and of two sequences has the work of the tokens 
   CHECK(layer_costs(two)[2].forward.activations == 4 * 8 + 2 * 10 * 8 + 4 * 8 + 2 * (2.0 * 4 * 10));
 }
 
+TEST_CASE("latent attention has keys and values of their own widths, and one rotated key for all heads",
+          "[models]") {
+  const auto text = [](const std::string& rotary, const std::string& attention) {
+    return "{name: m, source: s, input: [6, 20], layers: [{name: q, kind: dense, units: 48},"
+           "{name: r, kind: dense, units: 4, inputs: [input]}, {name: kv, kind: dense, units: 56, inputs: "
+           "[input]}, {name: rotary, kind: rotary_embedding, heads: 4, " +
+           rotary + "}, {name: a, kind: attention, heads: 4, " + attention +
+           ", causal: true}, {name: loss, kind: mean_squared_error}]}";
+  };
+  const std::string inputs = "inputs: [q, kv, r]";
+  const Model model = model_of(text("value_width: 6, " + inputs, "value_width: 6"));
+  const Layer &rotary = model.layers[3], &attention = model.layers[4];
+  CHECK(rotary.output == Shape{6, 4 * (12 + 12 + 6)});
+  CHECK(rotary.shared_key == 4);
+  CHECK(attention.output == Shape{6, 4 * 6});
+  CHECK(query_features(attention) == 4 * 12);
+  KernelChoice flash;
+  flash.attention = KernelChoice::Attention::flash;
+  const std::vector<LayerCost> eager = layer_costs(model), half = layer_costs(model, flash);
+  // Scores of 12 features, sums of 6; backward the gradients of scores and of values, of keys and of queries.
+  CHECK(eager[4].forward.flops.value == 2 * 6 * 6 * 4 * (12 + 6));
+  CHECK(eager[4].backward_data.flops.value == 2 * 6 * 6 * 4 * (6 + 6 + 12 + 12));
+  CHECK(half[4].forward.flops.value == 6 * 6 * 4 * (12 + 6));
+  CHECK(half[4].backward_data.flops.value == 6 * 6 * 4 * (3 * 12 + 2 * 6));
+  // Each part is read and written once, and 4 features of 4 heads and of one key are rotated.
+  CHECK(half[3].forward.activations == 6 * (48 + 56 + 4 + 4 * 30) + 12 * 6 * 4 * 5);
+  const auto refused = [&](const std::string& first, const std::string& second, const std::string& why) {
+    CHECK_THROWS_WITH(model_of(text(first, second)), Catch::Contains(why));
+  };
+  refused(
+      "value_width: 7, " + inputs, "value_width: 7",
+      "expected keys with values of time x 4 x (12 - R + 7) and keys of all heads of time x R, got 6 x 56 "
+      "and 6 x 4");
+  refused("value_width: 6, inputs: [q, kv]", "value_width: 6",
+          "keys with values, and keys of all heads; got 2");
+  refused("value_width: 6, " + inputs, "value_width: 5", "expected 120 features less 20 of values");
+}
+
 TEST_CASE("attention with trained biases has written-out kernels and holds its scores", "[models]") {
   KernelChoice flash;
   flash.attention = KernelChoice::Attention::flash;

@@ -1,5 +1,6 @@
 #include "models/partition/layer_partition.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/cost/cost.hpp"
@@ -101,6 +102,33 @@ TEST_CASE("tensor parallelism shares heads whose queries, keys and values are th
   CHECK(forward_flops(sharded.part).value == forward_flops(model).value / 2);
   CHECK(count(sharded, &LayerExchange::after_forward, Exchange::Kind::all_reduce) == 1);
   CHECK(tensor_problem(model, 3).find("4 heads") != std::string::npos);
+}
+
+TEST_CASE("tensor parallelism shares the heads of latent attention, and each device projects down",
+          "[models]") {
+  const Model model = shipped_model("deepseek-v3");
+  const ShardedModel sharded = shard_tensor(model, 4);
+  const auto part = [&](const char* name) { return layer_named(sharded.part, name); };
+  for (const char* name : {"block0_compressed_queries", "block0_compressed", "block0_rotary_key"})
+    CHECK(part(name).output == layer_named(model, name).output);
+  CHECK(part("block0_queries").parameters[0].shape == Shape{24576 / 4, 1536});
+  CHECK(part("block0_keys_values").parameters[0].shape == Shape{32768 / 4, 512});
+  CHECK(part("block0_rotary").output == Shape{4096, 32 * (2 * 192 + 128)});
+  CHECK(part("block0_attention").output == Shape{4096, 32 * 128});
+  CHECK(query_features(part("block0_attention")) == 32 * 192);
+  CHECK(part("block0_projection").parameters[0].shape == Shape{7168, 16384 / 4});
+  const auto at = [&](const char* name) -> const LayerExchange& {
+    const auto found = std::ranges::find(model.layers, name, &Layer::name);
+    return sharded.exchanges[static_cast<std::size_t>(found - model.layers.begin())];
+  };
+  const auto sum = [](const LayerExchange& one) { return one.after_backward.at(0).elements; };
+  CHECK(sum(at("block0_queries")) == 4096 * 1536);
+  CHECK(sum(at("block0_keys_values")) == 4096 * 512);
+  CHECK(sum(at("block0_rotary")) == 4096 * 64);
+  CHECK(at("block0_projection").after_forward.at(0).elements == 4096 * 7168);
+  CHECK(tensor_problem(model, 128).empty());
+  CHECK(tensor_problem(model, 256) ==
+        "layer dense_block0_rotary has 128 heads, which 256 devices cannot share evenly");
 }
 
 TEST_CASE("tensor parallelism shares the hidden units of experts", "[models]") {

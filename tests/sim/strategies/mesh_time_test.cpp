@@ -230,7 +230,25 @@ TEST_CASE("an optimizer on the host takes its memory's bandwidth and a copy, and
   CHECK(on_host[0] - on_device[0] == Approx(2e-6 * share - update).epsilon(0.01));
   CHECK(on_device[1] - on_host[1] == Approx((4 + 4) * share).epsilon(1e-6));  // master weights, momentum
   CHECK_THROWS_WITH(PlannedRun(2, kBlocks, mesh + ", host_link: 2 MB/s}", 2),
-                    Catch::Contains("strategy.host_link: only valid with offload: optimizer"));
+                    Catch::Contains("strategy.host_link: only valid with offload"));
+  CHECK_THROWS_WITH(PlannedRun(2, kBlocks, mesh + ", offload: activations, host_memory: 2 MB/s}", 2),
+                    Catch::Contains("strategy.host_memory: only valid with offload: optimizer"));
+}
+
+TEST_CASE("activations on the host leave those of two blocks, and each pass takes as long as their copies",
+          "[sim][mesh]") {
+  const std::string mesh = "{kind: synchronous, mesh: {pipeline: 1}, accumulation: 3";
+  const auto copied = [&](const std::string& link) {
+    return outcome(mesh + ", offload: activations, host_link: " + link + "}", 1, 6);
+  };
+  const auto kept = outcome(mesh + "}", 1, 6), fast = copied("1 TB/s"), slow = copied("200 kB/s"),
+             slower = copied("100 kB/s");
+  // Two samples of outputs of 18 widths, and the scores of 4 heads, in 4 bytes.
+  const double block = 2 * 4 * (kTokens * 18 * kWidth + 4 * kTokens * kTokens);
+  CHECK(kept[1] - fast[1] == Approx((kLayers - 2) * block));
+  CHECK(fast[0] == Approx(kept[0]).epsilon(1e-9));
+  // Three micro-batches copy four blocks twice.
+  CHECK(slower[0] - slow[0] == Approx(3 * kLayers * 2 * block * (1 / 1e5 - 1 / 2e5)).epsilon(1e-6));
 }
 
 TEST_CASE("all devices wait for the busiest experts: imbalance multiplies their rows", "[sim][mesh]") {
@@ -242,6 +260,35 @@ TEST_CASE("all devices wait for the busiest experts: imbalance multiplies their 
   CHECK(rows(", imbalance: 1.5") == rows(", capacity_factor: 1.5"));
   CHECK_THROWS_WITH(rows(", imbalance: 2, capacity_factor: 2"),
                     Catch::Contains("strategy.imbalance: not valid with capacity_factor, which bounds it"));
+}
+
+TEST_CASE("DualPipe hides the all-to-alls of experts, and sums gradients over both copies of the layers",
+          "[sim][mesh]") {
+  const std::string mesh =
+      "{kind: synchronous, mesh: {pipeline: 2, data: 2, expert: 2}, accumulation: 8, split_points: "
+      "[block1_qkv], schedule: ";
+  const auto planned = [&](const std::string& schedule) {
+    return numbers_from_child(3, [&] {
+      PlannedRun run(4, kExperts, mesh + schedule, 8, 2);
+      double summed = 0, crossed = 0;
+      for (const Collective& one : run.plan.collectives) {
+        const int ranks = communicator_of(run.plan, one).size;
+        if (one.kind == Collective::Kind::all_reduce && one.buffer.array == Array::gradients)
+          summed += one.buffer.size.value * ranks;
+        if (one.kind == Collective::Kind::all_to_all)
+          crossed = std::max(crossed, one.buffer.size.value / ranks);
+      }
+      return std::vector<double>{run.last_step(), summed, crossed};
+    });
+  };
+  const std::vector<double> dual = planned("dual_pipe}"), split = planned("zero_bubble}");
+  CHECK(dual[0] < split[0]);
+  for (const char* more : {"dual_pipe, overlap: false}", "dual_pipe, shard: optimizer}"})
+    CHECK(planned(more)[0] > 0);  // both copies start their sums and gathers in one order
+  // Twice as many ranks sum each gradient.
+  CHECK(dual[1] >= 2 * split[1]);
+  CHECK(dual[2] == split[2]);
+  CHECK(split[2] == 4.0 * kTokens * kWidth * 2);
 }
 
 TEST_CASE("all axes go together, folded and not", "[sim][mesh]") {
@@ -283,6 +330,7 @@ TEST_CASE("a mesh that kernels cannot run says why", "[mesh]") {
   CHECK(why("mesh: {expert: 2}", kExperts) == "mesh.expert");
   CHECK(why("mesh: {tensor: 2}, sequence_parallel: true") == "sequence_parallel");
   CHECK(why("offload: optimizer, host_memory: 1 GB/s, host_link: 1 GB/s") == "offload: optimizer");
+  CHECK(why("offload: activations, host_link: 1 GB/s") == "offload: activations");
   CHECK(why("shard: parameters, recompute: operators") == "recomputation of parts of a layer");
   CHECK(why("shard: parameters, precision: mixed") == "activations of 2 bytes");
 }

@@ -66,6 +66,32 @@ TEST_CASE("ZB-H1's bubble is (S - 1) (F + B - W), a third of 1F1B's", "[sim]") {
     CHECK(most_in_flight(pipeline_schedule(PipelineOrder::zero_bubble, stage, 4, 8))[0] == 4);
 }
 
+TEST_CASE("DualPipe's bubble is (S / 2 - 1) (F&B + B - 3 W), for two copies of the layers", "[sim]") {
+  // Forward F and weights W take 20 ms each, a whole backward pass B 40 ms, both without exchanges F&B 60 ms.
+  for (const int micro_batches : {8, 16}) {
+    const Ran dual =
+        run("schedule: dual_pipe, micro_batches: " + std::to_string(micro_batches), 4, micro_batches);
+    const double bubble = (4 / 2 - 1) * (0.060 + 0.040 - 3 * 0.020);
+    CHECK(dual.seconds - 2 * kStageUpdate == Approx(micro_batches * 0.060 + bubble).epsilon(1e-3));
+    const Ran split =
+        run("schedule: zero_bubble, micro_batches: " + std::to_string(micro_batches), 4, micro_batches);
+    CHECK(dual.seconds < split.seconds);
+  }
+  // Each micro-batch passes each of the two chunks of a stage once, and S + 1 at most are in flight.
+  for (int stage = 0; stage < 4; ++stage) {
+    const auto actions = pipeline_schedule(PipelineOrder::dual_pipe, stage, 4, 12, 2);
+    int forwards = 0, weights = 0;
+    for (const PipelineAction& one : actions) {
+      forwards += one.pass == Work::forward ? 1 : 0;
+      weights += one.whole || one.weights ? 1 : 0;
+    }
+    CHECK(forwards == 12);
+    CHECK(weights == 12);
+    const std::vector<int> held = most_in_flight(actions, 2);
+    CHECK(held[0] + held[1] == 4 + 1);
+  }
+}
+
 TEST_CASE("zero bubble sums gradients once, after the weights of the last micro-batch", "[sim]") {
   const auto step = [](const std::string& schedule) {
     return numbers_from_child(1, [&] {
@@ -218,10 +244,15 @@ TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
   refused("chunks: 2", "37: strategy.chunks: only valid with schedule: interleaved");
   refused("schedule: interleaved, chunks: 3, micro_batches: 4",
           "26: strategy.stages: 8 layers cannot form 12 stages");
-  refused("schedule: gpip",
-          "39: strategy.schedule: expected one of naive, gpipe, 1f1b, interleaved, zero_bubble, got "
-          "\"gpip\"; did you mean "
-          "\"gpipe\"?");
+  refused(
+      "schedule: gpip",
+      "39: strategy.schedule: expected one of naive, gpipe, 1f1b, interleaved, zero_bubble, dual_pipe, got "
+      "\"gpip\"; did you mean "
+      "\"gpipe\"?");
+  refused("schedule: dual_pipe, micro_batches: 7",
+          "65: strategy.micro_batches: dual_pipe needs an even number of micro-batches, at least 8, got 7");
+  refused("schedule: dual_pipe, micro_batches: 8, recompute: true",
+          "79: strategy.recompute: not valid with schedule: dual_pipe");
   refused("split_points: [b, b, d]",
           "47: strategy.split_points[1]: expected the first layer of a stage, after that of the stage "
           "before, got \"b\"");
