@@ -69,6 +69,7 @@ const YamlNode* nics_of_nodes(const YamlNode& document, Library& library) {
 
 /// Whether devices of the document's platform reach each other's memory, as platforms/ reads it.
 bool reach_peers(const YamlNode& document, Library& library) {
+  if (platform_value(document, "node.peer_link", library) != nullptr) return true;
   if (const YamlNode* given = platform_value(document, "node.peer_access", library))
     return YamlValue(*given, "platform.node.peer_access").boolean();
   const YamlNode* device = platform_value(document, "device", library);
