@@ -141,7 +141,9 @@ void show_stack(const SoftwareStack& stack, const YamlNode& document) {
   for (const StackValue& one : stack.values) {
     const YamlNode* given = find_path(document, one.path);
     const std::string instead = given == nullptr ? "" : fmt::format(" (the scenario gives {})", given->text);
-    const std::string where = one.without_nccl ? ", if the platform does not name NCCL" : "";
+    const std::string where = one.without_nccl          ? ", if the platform does not name NCCL"
+                              : one.without_peer_access ? ", if its devices do not reach each other's memory"
+                                                        : "";
     print_lines("  {}: {}{}{}: {}\n", one.path, one.value.text, where, instead, one.source);
   }
 }

@@ -51,6 +51,7 @@ struct NodeShape {
   /// written to a buffer in host memory and read from it.
   bool peer_access = true;
   BytesPerSecond staging{0};    ///< without peer access: rate of all such copies of a node together
+  bool staging_given = false;   ///< whether the platform states `staging`, which then bounds NCCL's rings too
   Link peer;                    ///< kind links: one NVLink cable; kind nvswitch: the port of a device
   std::vector<PeerLink> peers;  ///< kind links: pairs of devices
   bool devices_relay = false;   ///< kind links: whether devices forward traffic of others

@@ -14,11 +14,10 @@ struct NodeKeys {
   NodeShape shape;
   int devices = 1;
   std::optional<bool> peer_access;
-  /// Rate of all copies of a node through host memory: what tf_cnn_benchmarks loses on two to eight GeForce
-  /// RTX 3090 (VGG-16 and ResNet-50 in fp16, server-gear.com) fits 12 GB/s, which is the middle of the
-  /// default range of links inside a server, 0.67 to 1.05 times this value. Nothing that was measured on
-  /// other servers is known.
-  BytesPerSecond staging{14e9};
+  /// Rate of all copies of a node through host memory: 20.0 to 21.7 GB/s both ways together between any two
+  /// of eight RTX 4090 on PCIe 4.0 (p2pBandwidthLatencyTest without peer access, in the notes of the table
+  /// rtx4090-8-one-process, validate/data/nccl_tests.yaml). That more pairs at once are no faster is assumed.
+  BytesPerSecond staging{21e9};
 };
 
 PeerLink read_peer(const YamlValue& value, int devices) {
@@ -111,7 +110,8 @@ const Fields<NodeKeys>& node_fields() {
                       "whether devices without a `peer_link` reach each other's memory; `false`: "
                       "copies pass through host memory"),
                 field("staging", &NodeKeys::staging, bandwidth(),
-                      "rate of all such copies of a node; only with `peer_access: false`")}),
+                      "rate of all such copies of a node, and of NCCL's if it is given; only with "
+                      "`peer_access: false`")}),
            only_with(
                "switch, links",
                {in_shape(link_field("peer_link", &NodeShape::peer,
@@ -148,6 +148,7 @@ NodeDescription read_node(const YamlValue& value, const std::string& device) {
   if (map.has("staging") && shape.peer_access)
     map.at("staging").refuse("only valid with peer_access: false, because other copies are not staged");
   if (!shape.peer_access) shape.staging = node.staging;
+  shape.staging_given = map.has("staging");
   return {shape, node.devices};
 }
 

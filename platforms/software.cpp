@@ -97,6 +97,7 @@ struct SoftwareKeys {
   std::optional<bool> gpudirect;
   BytesPerSecond staging{0};
   int socket_threads = 1;
+  bool peer_to_peer = true;
   std::optional<bool> nvls;
   bool trees = true, one_process = false;
 };
@@ -143,6 +144,9 @@ const Fields<SoftwareKeys>& software_fields() {
        field("socket_threads", &SoftwareKeys::socket_threads, integer(1, 16),
              "host threads of each connection (`NCCL_SOCKET_NTHREADS`); only with `transport: sockets`, from "
              "2.4.8 on"),
+       field("p2p", &SoftwareKeys::peer_to_peer, boolean(),
+             "`false`: devices of a node exchange through host memory, also with NVLinks "
+             "(`NCCL_P2P_DISABLE=1`)"),
        field("nvls", &SoftwareKeys::nvls, boolean(), otherwise("`true` from Hopper and 2.17 on"),
              "NVLink SHARP: the NVSwitch computes sums"),
        field("trees", &SoftwareKeys::trees, boolean(), "`false`: rings only (`NCCL_ALGO=Ring`)"),
@@ -190,7 +194,9 @@ Software read_software(const YamlValue& value, const std::string& device, bool n
   if (!threads && map.has("socket_threads"))
     map.at("socket_threads").refuse("only valid from NCCL 2.4.8 on; earlier versions have no such threads");
   software.socket_threads = threads ? keys.socket_threads : 0;
-  software.nvls = keys.nvls.value_or(software.compute_capability >= 90 && software.nccl >= 217);
+  software.peer_to_peer = keys.peer_to_peer;
+  software.nvls =
+      keys.peer_to_peer && keys.nvls.value_or(software.compute_capability >= 90 && software.nccl >= 217);
   software.trees = keys.trees;
   software.one_process = keys.one_process;
   return software;

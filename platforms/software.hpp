@@ -27,6 +27,7 @@ struct Software {
   /// Host threads that move the data of a connection over sockets (NCCL_SOCKET_NTHREADS); 0: the version,
   /// before 2.4.8, has none beside its proxy threads.
   int socket_threads = 0;
+  bool peer_to_peer = true;  ///< false: NCCL_P2P_DISABLE=1, all data of a node passes through host memory
   bool nvls = false;         ///< the NVSwitch adds (NVLink SHARP)
   bool trees = true;         ///< false: NCCL_ALGO=Ring, or NCCL_TREE_THRESHOLD=0 in NCCL 2.4
   bool one_process = false;  ///< one process launches the kernels of all devices of a node, one by one

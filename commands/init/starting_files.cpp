@@ -61,18 +61,27 @@ std::string peers_text(int devices) {
   return "  peers: [" + text + "]  # [0, 1, 2] has two such links between 0 and 1\n";
 }
 
+/// Two GeForce of one node are taken to be in a desktop computer: one processor, whose 16 lanes of PCIe they
+/// divide (Intel ARK, Core i9-10900K, "PCI Express Configurations: Up to 1x16, 2x8, 1x8+2x4"; AMD X570: 1x16
+/// or 2x8).
+bool in_desktop(const PlatformStart& start) {
+  return start.nodes == 1 && start.devices == 2 && !has_peer_access(start.device);
+}
+
 /// The link between sockets, with what NCCL counts for the processors of such servers (src/graph/topo.h):
 /// 8 GB/s for QPI (2.5.6), 16 for AMD's, 22 from Sapphire Rapids on; and copies without peer access.
 std::string between_sockets_text(const PlatformStart& start, bool nvlinks, const char* assumed) {
   constexpr std::array kRates{8, 16, 22};  // GB/s
-  std::string text =
-      fmt::format("  inter_socket_link: {{bandwidth: {} GB/s, latency: 0.3 us, source: \"{}\"}}\n",
-                  kRates.at(pcie_generation_of(start.device) - 3), assumed);
-  if (!nvlinks) text += "  inter_socket_duplex: half  # copies between GPUs without peer access\n";
+  std::string text;
+  if (!in_desktop(start))
+    text = fmt::format("  inter_socket_link: {{bandwidth: {} GB/s, latency: 0.3 us, source: \"{}\"}}\n",
+                       kRates.at(pcie_generation_of(start.device) - 3), assumed);
+  if (!nvlinks && !in_desktop(start))
+    text += "  inter_socket_duplex: half  # copies between GPUs without peer access\n";
   if (!has_peer_access(start.device))
     text +=
         "  peer_access: false  # the driver allows none; the copies pass through host memory\n"
-        "  # staging: 14 GB/s  # all such copies of a node; nccl-tests: bus bandwidth x devices / 0.93\n";
+        "  # staging: 21 GB/s  # all such copies, NCCL's too; nccl-tests: bus bandwidth x devices / 0.93\n";
   return text;
 }
 
@@ -80,8 +89,8 @@ std::string between_sockets_text(const PlatformStart& start, bool nvlinks, const
 std::string device_link_text(const PlatformStart& start, const char* assumed) {
   const int generation = pcie_generation_of(start.device);
   return fmt::format(
-      "  device_link: {{bandwidth: {} GB/s, latency: 0.5 us, source: \"PCIe {}.0 x16, {}\"}}\n",
-      12 << (generation - 3), generation, assumed);
+      "  device_link: {{bandwidth: {} GB/s, latency: 0.5 us, source: \"PCIe {}.0 x{}, {}\"}}\n",
+      (in_desktop(start) ? 6 : 12) << (generation - 3), generation, in_desktop(start) ? 8 : 16, assumed);
 }
 
 /// The mapping `node` of a platform file.
@@ -97,7 +106,7 @@ std::string node_text(const PlatformStart& start, const char* assumed) {
       : nvswitch         ? "switch"
       : pairs            ? "links"
                          : "pcie",
-      start.devices, start.devices > 1 ? 2 : 1);
+      start.devices, start.devices > 1 && !in_desktop(start) ? 2 : 1);
   text += device_link_text(start, assumed);
   if (start.devices > 1) text += between_sockets_text(start, nvswitch || pairs, assumed);
   text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", assumed);

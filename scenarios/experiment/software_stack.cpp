@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/fields.hpp"
+#include "platforms/software.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/registry.hpp"
@@ -29,7 +30,9 @@ const Fields<StackValue>& stack_value_fields() {
       field("source", &StackValue::source, text(), required("where the value is from"),
             "where the value is from"),
       field("without_nccl", &StackValue::without_nccl, boolean(),
-            "the value holds only if the platform does not name NCCL, which makes its own choice")};
+            "the value holds only if the platform does not name NCCL, which makes its own choice"),
+      field("without_peer_access", &StackValue::without_peer_access, boolean(),
+            "the value holds only if the platform's devices do not reach each other's memory")};
   return fields;
 }
 
@@ -62,6 +65,15 @@ const YamlNode* nics_of_nodes(const YamlNode& document, Library& library) {
   const auto count = [](const YamlNode* node) { return YamlValue(*node, "strategy.like").integer(1); };
   const bool several = count(workers) > (devices == nullptr ? 1 : count(devices));
   return several && count(nics) > 1 ? nics : nullptr;
+}
+
+/// Whether devices of the document's platform reach each other's memory, as platforms/ reads it.
+bool reach_peers(const YamlNode& document, Library& library) {
+  if (platform_value(document, "node.peer_link", library) != nullptr) return true;
+  if (const YamlNode* given = platform_value(document, "node.peer_access", library))
+    return YamlValue(*given, "platform.node.peer_access").boolean();
+  const YamlNode* device = platform_value(document, "device", library);
+  return device == nullptr || has_peer_access(device->text);
 }
 
 constexpr std::string_view kKernels = "kernels.";
@@ -112,13 +124,15 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   if (strategy->kind == replicas.kind && !mesh) strategy = &replicas;
   const bool nccl = platform_value(document, "software.nccl", library) != nullptr ||
                     platform_value(document, "software.rccl", library) != nullptr;
+  const bool peers = reach_peers(document, library);
   std::vector<std::string> set;
   for (const StackValue& one : stack->values) {
     // Layer times that are scaled to a measured step contain the host's.
     if (one.path == "strategy.host_operation" && find_path(document, "strategy.compute_factor") != nullptr)
       continue;
     if (one.path.starts_with(kKernels)) continue;
-    if (!takes(document, *strategy, one.path) || (one.without_nccl && nccl)) continue;
+    if (!takes(document, *strategy, one.path)) continue;
+    if ((one.without_nccl && nccl) || (one.without_peer_access && peers)) continue;
     if (find_path(document, one.path) != nullptr) continue;
     const bool nics = one.path == "strategy.channels" && one.value.text == "nics";
     const YamlNode* value = nics ? nics_of_nodes(document, library) : &one.value;

@@ -15,6 +15,8 @@ struct StackValue {
   YamlNode value;
   std::string source;
   bool without_nccl = false;  ///< holds only where the platform names no NCCL, which chooses by itself
+  /// Holds only where devices of a node do not reach each other's memory.
+  bool without_peer_access = false;
 };
 
 /// Known options of a framework's exchange of gradients: a file of strategies/stacks/.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -104,6 +105,12 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 /// (v100-pcie-4, validate/data/nccl_tests.yaml).
 constexpr double kPcieShare = 0.93;
 
+/// Share of PCIe's bandwidth in each direction when each device of a ring writes to host memory and reads
+/// from it at once (src/transport/shm.cc), with one device on each link: 2.24 GB/s, where two devices share a
+/// PCIe switch's link of 12 GB/s (rtx4090-one-switch-2, `fit`). "Some CPUs do not handle bidirectional
+/// traffic well": NVIDIA/nccl issue 384, where a broadcast reaches 10.3 GB/s and an all-reduce 3.9.
+constexpr double kBothWaysShare = 0.37;
+
 /// Share of PCIe's bandwidth that is left when data is staged in host memory: 8.9 of 12 GB/s on p3dn.24xlarge
 /// (p3dn-2-nodes-efa, validate/data/nccl_tests.yaml).
 constexpr double kStagedShare = 0.75;
@@ -140,20 +147,38 @@ bool spans(const std::vector<int>& devices, int part) {
   return std::ranges::any_of(devices, [&](int device) { return device / part != devices.front() / part; });
 }
 
+/// The most devices of the group that are on one PCIe switch.
+double most_on_switch(const std::vector<int>& devices, int per_switch) {
+  std::map<int, int> on;
+  int most = 1;
+  for (const int device : devices) most = std::max(most, ++on[device / per_switch]);
+  return most;
+}
+
+/// What a ring's hop moves over PCIe between two devices that reach each other's memory, or through host
+/// memory: then also devices of one switch use its link to the processor, and share it.
+double pcie_rate(const NodeShape& node, const NcclRanks& group, bool staged) {
+  const int per_switch = node.devices_per_pcie_switch;
+  double rate = node.device.bandwidth.value;
+  if (per_switch > 0 && staged)
+    rate = std::min(rate, node.pcie_switch.bandwidth.value / most_on_switch(group.devices, per_switch));
+  else if (per_switch > 0 && spans(group.devices, per_switch))
+    rate = std::min(rate, node.pcie_switch.bandwidth.value);
+  return staged && !node.staging_given ? kBothWaysShare * rate : kPcieShare * rate;
+}
+
 void lay_over_pcie(const Platform& platform, const NcclRanks& group, NcclChannels& result) {
   const NodeShape& node = platform.node;
-  double rate = node.device.bandwidth.value;
-  const int per_switch = node.devices_per_pcie_switch;
-  if (per_switch > 0 && spans(group.devices, per_switch))
-    rate = std::min(rate, node.pcie_switch.bandwidth.value);
+  const bool staged = !node.peer_access || !platform.software.peer_to_peer;
+  double rate = pcie_rate(node, group, staged);
   const int per_socket = (platform.devices_per_node + node.sockets - 1) / node.sockets;
   if (spans(group.devices, per_socket))
-    rate = std::min(
-        rate, node.inter_socket.bandwidth.value / (node.half_duplex_sockets ? 2 : 1) / group.side_by_side);
-  if (!node.peer_access)
-    rate =
-        std::min(rate, node.staging.value / (static_cast<double>(group.devices.size()) * group.side_by_side));
-  result.rings = {kPcieShare * rate};
+    rate = std::min(rate, kPcieShare * node.inter_socket.bandwidth.value /
+                              (node.half_duplex_sockets ? 2 : 1) / group.side_by_side);
+  if (staged && node.staging_given)
+    rate = std::min(rate, kPcieShare * node.staging.value /
+                              (static_cast<double>(group.devices.size()) * group.side_by_side));
+  result.rings = {rate};
   result.channels = 1;
 }
 
@@ -161,6 +186,7 @@ void lay_inside(const Platform& platform, const NcclRanks& group, NcclChannels& 
   result.rings = {kUnlimited};
   if (group.devices.size() == 1) return;
   const NodeShape& node = platform.node;
+  if (!platform.software.peer_to_peer) return lay_over_pcie(platform, group, result);
   if (node.kind == NodeShape::Kind::nvswitch) {
     result.nvlink = true;
     result.port = node.peer.bandwidth;

@@ -77,9 +77,11 @@ TEST_CASE("GeForce devices have no peer access unless the platform says so, and 
   CHECK(node("rtx-6000-ada", "").peer_access);
   CHECK_FALSE(node("my/rtx-4090.yaml", "").peer_access);
   CHECK(node("rtx-3090", "  peer_access: true\n").peer_access);
-  CHECK(node("rtx-3090", "").staging.value == 14e9);
-  CHECK(node("a40", "  peer_access: false\n  staging: {value: 30 GB/s, source: a test}\n").staging.value ==
-        30e9);
+  CHECK(node("rtx-3090", "").staging.value == 21e9);
+  CHECK_FALSE(node("rtx-3090", "").staging_given);
+  const NodeShape given = node("a40", "  peer_access: false\n  staging: {value: 30 GB/s, source: a test}\n");
+  CHECK(given.staging.value == 30e9);
+  CHECK(given.staging_given);
   CHECK(
       error_of(kNode + "  staging: 1 GB/s\n" + kNetwork + kMessages) ==
       "f.yaml:11:12: node.staging: only valid with peer_access: false, because other copies are not staged");

@@ -44,6 +44,10 @@ TEST_CASE("a version of NCCL is all that software needs", "[platforms]") {
   CHECK_FALSE(read("{nccl: \"2.8\", transport: sockets}").gpudirect);
   CHECK(read("{nccl: \"2.18\"}", "h100-sxm").nvls);
   CHECK_FALSE(read("{nccl: \"2.16\"}", "h100-sxm").nvls);
+  CHECK(software.peer_to_peer);
+  const Software without = read("{nccl: \"2.18\", p2p: false, nvls: true}", "h100-sxm");
+  CHECK_FALSE(without.peer_to_peer);
+  CHECK_FALSE(without.nvls);  // SHARP needs peer access
 }
 
 TEST_CASE("software states what NCCL finds on the machine", "[platforms]") {

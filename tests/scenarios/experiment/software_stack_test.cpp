@@ -54,6 +54,24 @@ TEST_CASE("keys that a stack sets are not among those that have no effect", "[sc
   CHECK(given.plan.ineffective_keys.front().key == "strategy.compute_slowdown");
 }
 
+TEST_CASE("TensorFlow sums by NCCL between GPUs that reach each other's memory, and copies where they do not",
+          "[scenarios]") {
+  const auto all_reduce = [](const std::string& setting) {
+    return with_strategy("kind: synchronous, like: tensorflow-replicated",
+                         {"trace=derived", "platform=p2-8xlarge", "workers=8", setting})
+        .plan.communicators.front()
+        .all_reduce;
+  };
+  CHECK(all_reduce("platform.device=k80").algorithm == Algorithm::automatic);  // NCCL's choice
+  CHECK(all_reduce("platform.node.peer_access=false").algorithm == Algorithm::hierarchical);
+  CHECK(all_reduce("platform.device=rtx-3090").algorithm == Algorithm::hierarchical);
+  CHECK(all_reduce(
+            "platform.node={kind: links, devices: 8, sockets: 1, peer_access: false, "
+            "device_link: {bandwidth: 12 GB/s, latency: 0 s}, memory: {bandwidth: 60 GB/s, latency: 0 s}, "
+            "peer_link: {bandwidth: 50 GB/s, latency: 0 s}, peers: [[0, 1]]}")
+            .algorithm == Algorithm::automatic);
+}
+
 TEST_CASE("a stack of servers replaces the kind synchronous", "[scenarios]") {
   const Experiment servers = with_strategy("kind: synchronous, like: tensorflow-ps");
   CHECK(servers.strategy == "parameter_server");
