@@ -94,6 +94,7 @@ grep -q 'device_link: {bandwidth: 12 GB/s, .*PCIe 4.0 x8' desktop.yaml && grep -
   ! grep -q inter_socket desktop.yaml || fail "init: two GeForce do not divide the lanes of one processor"
 prints 'written: rtx.yaml' init rtx.yaml --new-platform --device rtx-3090 --nodes 1 --devices 8 --nvlink none --nvlink-pairs none -y
 grep -q 'device_link: {bandwidth: 24 GB/s, .*PCIe 4.0 x16' rtx.yaml || fail "init: not x16 in a server"
+rm desktop.yaml rtx.yaml
 refuses 2 'there is no device "h100-sxm5-80gb"; did you mean "h100-sxm"?' init missing.yaml --new-platform --device h100-sxm5-80gb
 refuses 2 'there is no device "l40"' init missing.yaml --new-platform --device l40
 refuses 2 'init l40.yaml --new-device writes a file for your device' init missing.yaml --new-platform --device l40
