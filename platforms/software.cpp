@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -159,7 +160,7 @@ const Fields<SoftwareKeys>& software_fields() {
 }
 
 int capability_of(const YamlMap& map, const SoftwareKeys& keys, const std::string& device) {
-  if (keys.compute_capability) return static_cast<int>(10 * *keys.compute_capability + 0.5);
+  if (keys.compute_capability) return static_cast<int>(std::lround(10 * *keys.compute_capability));
   if (keys.rccl) return kCapabilityOfRccl;
   const auto known = compute_capability_of(device);
   if (!known)

@@ -109,7 +109,7 @@ std::string attention_layers(const HuggingFaceConfig& config, std::string_view i
 /// The experts that each token visits, side by side. The factor of a gate is added here, which costs as much.
 std::string shared_experts(const HuggingFaceConfig& config) {
   if (config.shared_hidden == 0) return "";
-  const std::string text = fmt::format(
+  std::string text = fmt::format(
       "      - {{name: shared_expand, kind: dense, units: {}, bias: false, inputs: [norm2]}}\n"
       "      - {{name: shared_swiglu, kind: swiglu}}\n"
       "      - {{name: shared_contract, kind: dense, units: {}, bias: false}}\n",

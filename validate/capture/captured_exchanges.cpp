@@ -4,8 +4,8 @@
 
 #include "kernels/timing/step_timer.hpp"
 #include "report/statistics/statistics.hpp"
-#include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/collectives/schedule.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
 
 namespace stepcast {
 namespace {
