@@ -16,7 +16,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCENARIO = """name: layouts
-model: {{name: gpt, source: vtrain.csv, sample: sequence of {sequence} tokens, transformer_stack: {{layers: {layers}, width: {width}, heads: {heads}, sequence: {sequence}, vocabulary: 50257}}}}
+model: {{name: gpt, source: vtrain.csv, sample: sequence of 2048 tokens, transformer_stack: {{layers: {layers}, width: {width}, heads: {heads}, sequence: 2048, vocabulary: 50257}}}}
 trace: derived
 kernels: {{precision: f16, optimizer: adam}}
 platform: dgx-a100
@@ -29,21 +29,26 @@ sweep:
 KEYS = ("strategy.micro_batches", "strategy.stages", "strategy.tensor")
 
 
+NETWORKS = {  # by devices
+    64: {"global_batch": 512, "width": 3072, "heads": 32, "layers": 30},
+    256: {"global_batch": 1024, "width": 6144, "heads": 48, "layers": 40},
+}
+
+
 def networks():
-    groups = {}
+    groups = {devices: [] for devices in NETWORKS}
     with open(HERE / "vtrain.csv", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            row = {name: float(value) if name == "step_ms" else int(value) for name, value in row.items()}
-            row["key"] = (row["global_batch"] // (row["data"] * row["micro_batch"]), row["pipeline"], row["tensor"])
-            groups.setdefault((row["gpus"], row["width"]), []).append(row)
-    return list(groups.values())
+            key = tuple(int(row[name]) for name in ("micro_batches", "stages", "tensor"))
+            groups[int(row["devices"])].append({"key": key, "step_seconds": float(row["step_seconds"])})
+    return groups.items()
 
 
-def scenario_of(layouts):
-    one = layouts[0]
-    points = "\n".join(f"  - {{workers: [{one['gpus']}], global_batch: [{one['global_batch']}], "
+def scenario_of(devices, layouts):
+    one = NETWORKS[devices]
+    points = "\n".join(f"  - {{workers: [{devices}], global_batch: [{one['global_batch']}], "
                        + ", ".join(f"{key}: [{value}]" for key, value in zip(KEYS, row["key"])) + "}" for row in layouts)
-    return SCENARIO.format(**one, nodes=one["gpus"] // 8, points=points)
+    return SCENARIO.format(**one, nodes=devices // 8, points=points)
 
 
 def not_told_apart(results):
@@ -56,10 +61,10 @@ def not_told_apart(results):
     return chosen
 
 
-def run(stepcast, layouts, fed_in, draws, folder):
-    (folder / "s.yaml").write_text(scenario_of(layouts), encoding="utf-8")
+def run(stepcast, devices, layouts, fed_in, draws, folder):
+    (folder / "s.yaml").write_text(scenario_of(devices, layouts), encoding="utf-8")
     lines = [",".join(("workers", *KEYS, "step_seconds"))]
-    lines += [",".join(map(str, (row["gpus"], *row["key"], row["step_ms"] / 1000))) for row in fed_in]
+    lines += [",".join(map(str, (devices, *row["key"], row["step_seconds"]))) for row in fed_in]
     (folder / "runs.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     subprocess.run([stepcast, "run", folder / "s.yaml", "--measured", folder / "runs.csv", "--draws", str(draws), "--results-only",
                     "--no-advice", "-o", folder / "out"], check=True, stdout=subprocess.DEVNULL, env=os.environ | {"STEPCAST_DATA": HERE.parents[1]})
@@ -70,14 +75,14 @@ def run(stepcast, layouts, fed_in, draws, folder):
 def main(stepcast, pairs=1, draws=8):
     found, shares = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for layouts in networks():
-            best = min(layouts, key=lambda row: row["step_ms"])
+        for devices, layouts in networks():
+            best = min(layouts, key=lambda row: row["step_seconds"])
             for pair in range(int(pairs)):
-                fed_in = random.Random(1000 * pair + layouts[0]["width"]).sample(layouts, 2)
-                chosen = run(stepcast, layouts, fed_in, draws, pathlib.Path(folder))
+                fed_in = random.Random(1000 * pair + NETWORKS[devices]["width"]).sample(layouts, 2)
+                chosen = run(stepcast, devices, layouts, fed_in, draws, pathlib.Path(folder))
                 found.append(best["key"] in chosen)
                 shares.append(len(chosen) / len(layouts))
-                print(f"width {best['width']}, fed in {' and '.join(str(row['key']) for row in fed_in)}{' (the fastest)' if best in fed_in else ''}: "
+                print(f"{devices} devices, fed in {' and '.join(str(row['key']) for row in fed_in)}{' (the fastest)' if best in fed_in else ''}: "
                       f"{len(chosen)} of {len(layouts)} cannot be told apart, {'with' if found[-1] else 'without'} the fastest", flush=True)
     print(f"{len(found)} runs: with the fastest {sum(found)}, under a third of the layouts {sum(share < 1 / 3 for share in shares)}")
     return 0 if sum(found) >= 0.9 * len(found) and max(shares) < 0.5 else 1
