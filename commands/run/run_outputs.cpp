@@ -128,6 +128,24 @@ std::vector<std::string> doubts_of(const Outputs& outputs) {
   return doubt.empty() ? std::vector<std::string>{} : std::vector{doubt};
 }
 
+/// The measurements of points of the sweep.
+std::vector<Row> measured_figures(const Scenario& scenario) {
+  std::vector<Row> rows;
+  for (const auto* all : {&scenario.calibrations, &scenario.measurements}) {
+    for (const Measurement& one : *all) {
+      const auto point = matching_point(scenario, one.point);
+      if (!point || !one.over.empty()) continue;
+      Row& row = rows.emplace_back();
+      row.set("point", scenario.points[*point].name);
+      row.set("column", one.column);
+      row.set("relation", "=");
+      row.set("published", one.value);
+      row.set("measured", true);
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 void write_page(const std::filesystem::path& folder, const Outputs& outputs, const Manifest& manifest,
@@ -149,6 +167,7 @@ void write_page(const std::filesystem::path& folder, const Outputs& outputs, con
   page.advice = outputs.advice;
   page.doubts = doubts_of(outputs);
   page.measured = outputs.measured;
+  page.measured_figures = measured_figures(scenario);
   write_atomically(folder / "report.html", to_html(page));
 }
 

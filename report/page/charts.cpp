@@ -23,6 +23,7 @@ constexpr double kLeft = 80, kRight = 620, kTop = 16, kBottom = 300;  // panel o
 struct Mark {
   double workers = 0;
   PlottedValue y;
+  bool measured = false;
 };
 
 struct Line {
@@ -159,9 +160,9 @@ std::string series_svg(const Line& line, const Axes& axes, const std::string& un
                     px(axes.y(mark.y.value)), colour, mark_title(line, mark, unit, ""));
   for (const Mark& mark : line.published)
     svg += fmt::format(
-        "<path d=\"M{} {}l6 6l-6 6l-6 -6Z\" fill=\"white\" stroke=\"{}\" stroke-width=\"2\">{}</path>",
-        px(axes.x(mark.workers)), px(axes.y(mark.y.value) - 6), colour,
-        mark_title(line, mark, unit, "published "));
+        "<path d=\"M{} {}l6 6l-6 6l-6 -6Z\" fill=\"{}\" stroke=\"{}\" stroke-width=\"2\">{}</path>",
+        px(axes.x(mark.workers)), px(axes.y(mark.y.value) - 6), mark.measured ? "#222" : "white", colour,
+        mark_title(line, mark, unit, mark.measured ? "measured " : "published "));
   return svg + "</g>";
 }
 
@@ -179,15 +180,16 @@ std::string line_legend(const std::vector<std::string>& names) {
 
 /// What the marks of a line chart mean.
 std::string marks_note(const std::vector<Line>& lines) {
-  bool bands = false, published = false, ideal = false;
+  bool bands = false, published = false, measured = false, ideal = false;
   for (const Line& line : lines) {
-    published = published || !line.published.empty();
+    for (const Mark& mark : line.published) (mark.measured ? measured : published) = true;
     ideal = ideal || !line.ideal.empty();
     for (const Mark& mark : line.marks) bands = bands || (mark.y.low && mark.y.high);
   }
   std::string note;
   if (bands) note += "A band is the interval of the forecast, from 5 % to 95 %. ";
   if (published) note += "Open diamonds are published figures. ";
+  if (measured) note += "Black diamonds are measurements, which the forecasts have learned from. ";
   if (ideal) note += "The grey dashed line is ideal scaling from the fewest workers.";
   return note.empty() ? "" : "<p class=\"note\">" + note + "</p>";
 }
@@ -272,7 +274,7 @@ std::string throughput_chart(const ScalingPlot& plot) {
     for (const ScalingPoint& point : series.points)
       lines.back().marks.push_back({point.workers, point.throughput});
     for (const PublishedPoint& point : series.published)
-      lines.back().published.push_back({point.workers, {point.throughput, {}, {}}});
+      lines.back().published.push_back({point.workers, {point.throughput, {}, {}}, point.measured});
     add_ideal(lines.back(),
               [](const Mark& first, double workers) { return first.y.value * workers / first.workers; });
   }
@@ -292,7 +294,7 @@ std::string efficiency_chart(const ScalingPlot& plot) {
     }
     for (const PublishedPoint& point : series.published) {
       if (point.efficiency)
-        lines.back().published.push_back({point.workers, {100 * *point.efficiency, {}, {}}});
+        lines.back().published.push_back({point.workers, {100 * *point.efficiency, {}, {}}, point.measured});
     }
     add_ideal(lines.back(), [](const Mark&, double) { return 100.0; });
   }

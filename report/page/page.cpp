@@ -54,7 +54,7 @@ double unmodelled_share(const Row& row) {
   return share < 0.005 ? 0 : share;
 }
 
-/// "communication is 57 % of a step, and what measurements add 12 %".
+/// "communication is 57 % of a step, and what measurements add is 12 %".
 std::string main_part(const Row& row) {
   const std::string part = row.text("bottleneck");  // "communication (57 %)"
   const auto open = part.find(" (");
@@ -62,7 +62,7 @@ std::string main_part(const Row& row) {
   const double unmodelled = unmodelled_share(row);
   return fmt::format(
       "{} is {} of a step{}", part.substr(0, open), part.substr(open + 2, part.size() - open - 3),
-      unmodelled > 0 ? fmt::format(", and what measurements add {:.0f} %", 100 * unmodelled) : "");
+      unmodelled > 0 ? fmt::format(", and what measurements add is {:.0f} %", 100 * unmodelled) : "");
 }
 
 std::string percent(double share) {
@@ -223,7 +223,10 @@ std::string to_html(const Page& page) {
   const std::vector<std::string>& sweep = page.manifest.sweep;
   Results good = page.results;
   std::erase_if(good.rows, [](const Row& row) { return !row.text("failed").empty(); });
-  const ScalingPlot scaling = scaling_plot(good, page.published, sweep);
+  Results figures = page.published;
+  if (figures.rows.empty()) figures.scenario = page.results.scenario;
+  figures.rows.insert(figures.rows.end(), page.measured_figures.begin(), page.measured_figures.end());
+  const ScalingPlot scaling = scaling_plot(good, figures, sweep);
   const std::string charts =
       throughput_chart(scaling) + efficiency_chart(scaling) + breakdown_chart(breakdown_plot(good, sweep)) +
       campaign_chart(campaign_plot(good, sweep)) + sensitivity_chart(sensitivity_plot(page.sensitivity));

@@ -34,6 +34,8 @@ struct Page {
   std::string change = {};  ///< what to change first, a sentence; may be empty
   std::vector<std::string> advice = {}, doubts = {};
   std::vector<std::string> measured = {};  ///< measurements beside their forecasts, and what to measure next
+  std::vector<Row> measured_figures =
+      {};  ///< `point`, `column`, `published` (the value) and `measured`: true
 };
 
 /// One HTML file without references to others: the answer in two sentences, charts, the table of points, what

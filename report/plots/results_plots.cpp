@@ -58,6 +58,7 @@ void append_published(std::vector<PublishedPoint>& marks, const Results& results
     PublishedPoint mark{
         row.number("workers").value_or(0), *ratio * row.number("samples_per_second").value_or(0), {}};
     if (const auto efficiency = row.number("efficiency")) mark.efficiency = *ratio * *efficiency;
+    mark.measured = figure.text("measured") == "true";
     marks.push_back(mark);
   }
 }

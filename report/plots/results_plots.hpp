@@ -44,7 +44,8 @@ std::optional<PlotScript> campaign_script(const CampaignPlot& plot);
 
 /// Throughput and efficiency of each series (series_columns). `published` holds the rows of published.csv.
 /// Their figures for the columns samples_per_second, speedup and efficiency, and for the times of a step, an
-/// epoch, a sweep and a training, are converted to throughput and efficiency with the row of their point.
+/// epoch, a sweep and a training, are converted to throughput and efficiency with the row of their point. A
+/// row whose `measured` is true is a measurement.
 ScalingPlot scaling_plot(const Results& results, const Results& published,
                          const std::vector<std::string>& sweep);
 

@@ -23,11 +23,12 @@ struct ScalingPoint {
   std::optional<PlottedValue> efficiency = {};
 };
 
-/// A published measurement.
+/// A published measurement, or one from which the forecasts have learned.
 struct PublishedPoint {
   double workers = 1;
   double throughput = 0;
   std::optional<double> efficiency = {};  ///< a fraction
+  bool measured = false;                  ///< the forecasts have learned from it
 };
 
 /// One line of the plot, such as one algorithm.

@@ -77,7 +77,7 @@ TEST_CASE("the answer names the share of the step that measurements add", "[repo
   Row part = row(8, 800, 1, "compute (85 %)");
   part.set("unmodelled_seconds", 0.12 * 0.32);
   CHECK(answer_of({"s", {part}}, kSweep) ==
-        "At 8 workers a step takes 320 ms; compute is 85 % of a step, and what measurements add 12 %.");
+        "At 8 workers a step takes 320 ms; compute is 85 % of a step, and what measurements add is 12 %.");
 }
 
 TEST_CASE("points that do not fit into memory are no part of the answer", "[report]") {
@@ -101,6 +101,22 @@ TEST_CASE("with several series the answer is about the fastest", "[report]") {
   both.rows.push_back(row(8, 800, 1, kCompute, "double_tree"));
   both.rows.push_back(row(32, 3000, 0.94, kCompute, "double_tree"));
   CHECK_THAT(answer_of(both, kSweep), Contains("Scaling (double_tree) does not end"));
+}
+
+TEST_CASE("measurements are marked in the charts", "[report]") {
+  Page page = example();
+  const std::string without = to_html(page);
+  CHECK_THAT(without, !Contains("Black diamonds are measurements"));
+  Row figure;
+  figure.set("point", page.results.rows.front().text("point"));
+  figure.set("column", "samples_per_second");
+  figure.set("relation", "=");
+  figure.set("published", 1.25 * *page.results.rows.front().number("samples_per_second"));
+  figure.set("measured", true);
+  page.measured_figures = {figure};
+  const std::string html = to_html(page);
+  CHECK_THAT(html, Contains("Black diamonds are measurements, which the forecasts have learned from."));
+  CHECK_THAT(html, Contains("measured " + shortest(*figure.number("published")) + " samples/s"));
 }
 
 TEST_CASE("the page is one file with every section, and equal results are equal pages", "[report]") {
