@@ -179,7 +179,8 @@ std::string counted(std::size_t count, const std::string& what) {
 /// Prints what the command would do, for --dry-run. The time is not known before layer times are measured.
 void print_size(const Validation& validation, const ValidateOptions& options, const Cluster& cluster) {
   const std::vector<Experiment>& points = validation.unmeasured;
-  const std::size_t repeats = options.validation.forecasts * options.validation.repeats;
+  const std::size_t forecasts = options.validation.forecasts,
+                    repeats = forecasts * options.validation.repeats;
   std::size_t steps = 0, trainings = 0;
   for (const Experiment& point : points) {
     steps += repeats * point.steps;

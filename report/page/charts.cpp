@@ -107,7 +107,7 @@ std::string band(const Line& line, const Axes& axes, const char* colour, double 
     if (!mark.y.low || !mark.y.high) return "";
     path +=
         fmt::format("{}{} {}", path.empty() ? "M" : "L", px(axes.x(mark.workers)), px(axes.y(*mark.y.high)));
-    back = fmt::format("L{} {}", px(axes.x(mark.workers)), px(axes.y(*mark.y.low))) + back;
+    back.insert(0, fmt::format("L{} {}", px(axes.x(mark.workers)), px(axes.y(*mark.y.low))));
   }
   return fmt::format("<path d=\"{}{}Z\" fill=\"{}\" opacity=\"{:.3g}\"/>", path, back, colour, opacity);
 }

@@ -214,7 +214,7 @@ class Labels {
   }
 
   std::string of(const Row& row) const {
-    const auto name = series_name(results_, row, series_);
+    auto name = series_name(results_, row, series_);
     if (!workers_ && !name.empty()) return name;
     return (name.empty() ? "" : name + ", ") + row.text("workers");
   }
