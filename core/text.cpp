@@ -12,26 +12,11 @@
 #include <string>
 #include <utility>
 
+#include "core/utf8.hpp"
+
 namespace stepcast {
 
 namespace {
-
-/// Bytes in the UTF-8 sequence that starts at `text[at]`, or 0 if it is not valid (Unicode 15, table 3-7).
-std::size_t sequence_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> std::uint8_t { return text[at + i]; };
-  const std::uint8_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const std::uint8_t second = byte(1);
-  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-  const bool beyond =
-      (lead == 0xED && second >= 0xA0) || (lead == 0xF4 && second >= 0x90);  // surrogates, > U+10FFFF
-  return overlong || beyond ? 0 : length;
-}
 
 bool is_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
@@ -41,7 +26,7 @@ bool is_control(char c) {
 
 std::optional<BadByte> first_bad_byte(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = sequence_length(text, at);
+    const std::size_t length = utf8_length(text, at);
     if (length == 0) return BadByte{at, "not valid UTF-8 text"};
     if (is_control(text[at])) return BadByte{at, "control character"};
     at += length;
@@ -53,7 +38,7 @@ std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   std::string line;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = sequence_length(text, at);
+    const std::size_t length = utf8_length(text, at);
     const std::size_t step = length == 0 ? 1 : length;
     if (line.size() + step > kLongest) return line + "...";
     const bool plain =

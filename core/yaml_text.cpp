@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "core/utf8.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -16,7 +20,13 @@ std::string escaped(char c) {
 
 std::string quoted(const std::string& text) {
   std::string result = "\"";
-  for (const char c : text) result += escaped(c);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    if (length == 0) result += "\uFFFD";  // the replacement character
+    if (length == 1) result += escaped(text[at]);
+    if (length > 1) result += text.substr(at, length);
+    at += std::max<std::size_t>(length, 1);
+  }
   return result + "\"";
 }
 

@@ -12,6 +12,7 @@ TEST_CASE("a quoted text is read back as it was", "[core]") {
     CHECK(YamlValue(node, "").any_map().at("key").text() == text);
   }
   CHECK(quoted("\x01 \x7f") == "\"\\x01 \\x7f\"");
+  CHECK(quoted("v7.\xE5s \xE2\x82\xAC") == "\"v7.\uFFFDs \u20AC\"");  // bytes that are no text are replaced
 }
 
 TEST_CASE("numbers are a list with six significant digits", "[core]") {
