@@ -14,6 +14,9 @@ struct BadByte {
   std::string reason;
 };
 
+/// Bytes in the UTF-8 sequence that starts at `text[at]`, or 0 if it is not valid (Unicode 15, table 3-7).
+std::size_t utf8_length(std::string_view text, std::size_t at);
+
 /// Finds the first byte that is not part of valid UTF-8 text, or is a control character other than tab and
 /// line ends. Empty if there is none.
 std::optional<BadByte> first_bad_byte(std::string_view text);

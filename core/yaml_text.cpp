@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/utf8.hpp"
+#include "core/text.hpp"
 
 namespace stepcast {
 namespace {
