@@ -205,9 +205,11 @@ ShardedModel divided_model(const Model& model, const MeshOptions& options, const
   return sharded;
 }
 
-/// Adds the stages, each with its program, and sets the memory of the fullest.
+/// Adds the stages, each with its program.
+/// @param offloaded  see kept_of_blocks
+/// @return the memory of the fullest
 Memory add_stages(const Setting& setting, const MeshOptions& options, const Stages& starts,
-                  GroupPlan& groups) {
+                  const std::vector<Bytes>& offloaded, GroupPlan& groups) {
   Memory fullest;
   const int stages = options.mesh.pipeline;
   std::vector<StageGroups> places;
@@ -216,7 +218,7 @@ Memory add_stages(const Setting& setting, const MeshOptions& options, const Stag
     const StageGroups twin = second ? places[static_cast<std::size_t>(stages - 1 - number)] : StageGroups{};
     places.push_back(add_communicators(setting, options, number, second ? &twin : nullptr, groups));
     PipelineStage stage = make_stage(setting, options, number, starts, places.back(), groups);
-    const Memory memory = stage_memory(options, stage, groups);
+    const Memory memory = stage_memory(options, stage, offloaded, groups);
     if (memory.total() > fullest.total()) fullest = memory;
     add_role(number, options.mesh.stage(), std::move(stage), groups.plan);
   }
@@ -263,7 +265,8 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   const std::vector<LayerCost> costs = layer_costs(groups.sharded.part, setting.device.choice());
   share_updates(setting.device, costs, options, groups.sharded.part, times);
   const Stages starts = first_layers_of_runs(map, keys.pipeline, setting, times, options);
-  const Memory fullest = add_stages(setting, options, starts, groups);
+  const std::vector<Bytes> offloaded = kept_of_blocks(options, groups);
+  const Memory fullest = add_stages(setting, options, starts, offloaded, groups);
   Workload workload =
       segmented_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
   scale(workload, options.group.training.compute_factor);
@@ -271,8 +274,7 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   if (splits || has_shares(options.recomputed)) add_shares(options.recomputed, times.layers.size(), workload);
   workload.input = groups.micro_batch * setting.sample_size / mesh.context;
   const double work = mean_work(workload, times.layers.size(), options);
-  if (options.offload == Offload::activations)
-    wait_for_copies(groups.sharded.part, kept_of_blocks(options, groups), options.host_link, workload);
+  if (!offloaded.empty()) wait_for_copies(groups.sharded.part, offloaded, options.host_link, workload);
   if (splits) split_weights(groups.calls, workload);
   Plan plan = std::move(groups.plan);
   plan.partition = mesh_partition(setting.model, options, starts, groups);

@@ -8,7 +8,8 @@
 
 namespace stepcast {
 
-/// Bytes of a micro-batch that each block of the part keeps between its passes, at its last layer.
+/// Bytes of a micro-batch that each block of the part keeps between its passes, at its last layer; empty
+/// without `offload: activations`.
 std::vector<Bytes> kept_of_blocks(const MeshOptions& options, const GroupPlan& groups);
 
 /// Lengthens the passes of blocks whose copies take longer than their kernels: a block's activations are

@@ -104,6 +104,7 @@ void move_to_host(const std::vector<Bytes>& kept, LayerRange layers, int in_flig
 }  // namespace
 
 std::vector<Bytes> kept_of_blocks(const MeshOptions& options, const GroupPlan& groups) {
+  if (options.offload != Offload::activations) return {};
   const Model part = kept_part(options, groups);
   MemoryOptions memory = memory_options(options, groups);
   std::vector<Bytes> kept(part.layers.size());
@@ -119,11 +120,10 @@ std::vector<Bytes> kept_of_blocks(const MeshOptions& options, const GroupPlan& g
   return kept;
 }
 
-Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups) {
+Memory stage_memory(const MeshOptions& options, const PipelineStage& stage,
+                    const std::vector<Bytes>& offloaded, const GroupPlan& groups) {
   MemoryOptions memory = memory_options(options, groups);
   const Model kept = kept_part(options, groups);
-  const std::vector<Bytes> of_blocks =
-      options.offload == Offload::activations ? kept_of_blocks(options, groups) : std::vector<Bytes>{};
   const std::vector<int> held = most_in_flight(stage.actions, options.chunks);
   Memory sum;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
@@ -131,7 +131,7 @@ Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, cons
     memory.in_flight = held[i];
     set_recomputed(options, layers, memory);
     Memory chunk = training_memory(stage_model(kept, layers.first, layers.last), memory);
-    if (!of_blocks.empty()) move_to_host(of_blocks, layers, held[i], chunk);
+    if (!offloaded.empty()) move_to_host(offloaded, layers, held[i], chunk);
     sum.weights += chunk.weights;
     sum.gradients += chunk.gradients;
     sum.optimizer_state += chunk.optimizer_state;

@@ -45,6 +45,8 @@ Seconds host_update_time(double parameters, const MeshOptions& options);
 
 /// Memory of a stage at the moment with most micro-batches in flight. It holds the error signals of one chunk
 /// at a time.
-Memory stage_memory(const MeshOptions& options, const PipelineStage& stage, const GroupPlan& groups);
+/// @param offloaded  see kept_of_blocks (offload.hpp)
+Memory stage_memory(const MeshOptions& options, const PipelineStage& stage,
+                    const std::vector<Bytes>& offloaded, const GroupPlan& groups);
 
 }  // namespace stepcast

@@ -15,7 +15,6 @@
 #include "runtime/p2p/point_to_point.hpp"
 #include "runtime/transport/transport.hpp"
 #include "strategies/collectives/schedule.hpp"
-#include "strategies/model_parallel/group_plan.hpp"
 
 namespace stepcast {
 
