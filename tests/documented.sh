@@ -45,8 +45,9 @@ for command in $(subcommands); do
   fi
 done
 
-# The words in the first column of a table that ends with an empty line.
-first_words() { awk '/^$/ { exit } { print $1 }'; }
+# The words in the first column of a table that ends with an empty line. Reads to the end: with pipefail, a reader that leaves early
+# fails whoever still writes.
+first_words() { awk '/^$/ { after = 1 } !after { print $1 }'; }
 
 pages=("$root"/docs/reference/strategies*.md "$root"/docs/reference/campaigns.md) # campaigns: the strategy search
 kinds=$("$stepcast" show strategies | first_words)
