@@ -9,7 +9,6 @@
 #include "core/error.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
-#include "report/results/results.hpp"
 
 namespace stepcast {
 namespace {
@@ -19,23 +18,25 @@ constexpr double kMetError =
     1e-3;  // relative to the figure: the tolerance of fitted figures without their own
 constexpr int kMaxSteps = 40;
 
-/// The value of a column at a point, simulated in a child process.
-double simulated(const Scenario& scenario, const Measurement& feed, const std::vector<Assignment>& values,
-                 Library& library) {
-  double result = 0;
+/// The results of a point, simulated in a child process.
+Row simulated_row(const Scenario& scenario, const std::vector<Assignment>& values, Library& library) {
+  Row result;
   run_tasks({[&] {
               const Row row = simulate_point(build_experiment(scenario.document, values, library));
               return to_json_line({}, row);
             }},
             1, [&](std::size_t, const std::string& text) {
-              const Results results = read_json_lines(text + "\n", "simulation");
-              result = results.rows.at(0).number(feed.column).value_or(NAN);
+              result = read_json_lines(text + "\n", "simulation").rows.at(0);
             });
-  if (std::isnan(result)) {
-    throw InputError(to_string(feed.range.place) + ": calibrate: expected a column of the results, got \"" +
-                     feed.column + "\"");
-  }
   return result;
+}
+
+double simulated(const Scenario& scenario, const Measurement& feed, const std::vector<Assignment>& values,
+                 Library& library) {
+  const auto result = simulated_row(scenario, values, library).number(feed.column);
+  if (result) return *result;
+  throw InputError(to_string(feed.range.place) + ": calibrate: expected a column of the results, got \"" +
+                   feed.column + "\"");
 }
 
 /// The root of a monotone function between two ends, by the Illinois variant of regula falsi. If there is no
@@ -102,6 +103,15 @@ Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& 
     found.reached.push_back(reached.at(x));
   }
   return found;
+}
+
+bool is_mostly_communication(const Row& results) {
+  const auto step = results.number("step_seconds"), exposed = results.number("exposed_communication_seconds");
+  return step && exposed && *exposed > *step / 2;
+}
+
+bool is_mostly_communication(const Scenario& scenario, const Point& point, Library& library) {
+  return is_mostly_communication(simulated_row(scenario, middle_values(scenario, point), library));
 }
 
 bool is_reached(const Measurement& feed, double reached) {

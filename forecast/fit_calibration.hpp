@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "report/results/results.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 
@@ -19,6 +20,13 @@ struct Calibrated {
 /// figure, the value is the nearer end of the range. Forks a process per simulation.
 /// @param inputs  by assumption, in [0, 1)
 Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs, Library& library);
+
+/// True if more than half of the step of these results is communication alone. Such a step says little about
+/// the times of layers.
+bool is_mostly_communication(const Row& results);
+
+/// The same of a point with every assumption in the middle of its range. Forks a process that simulates it.
+bool is_mostly_communication(const Scenario& scenario, const Point& point, Library& library);
 
 /// True if the calibrated simulation gives the figure to within 0.1 %; false if the range ends before.
 bool is_reached(const Measurement& feed, double reached);

@@ -4,11 +4,11 @@
 Usage: tools/documents.py                    all tables and pictures, from the files as they are
        tools/documents.py SUBJECT [SOURCE]   those of one subject, after its CSV file was renewed from SOURCE
        tools/documents.py --check            changes nothing, and fails if a table is not what its file gives
-       tools/documents.py --check SUBJECT PROGRAM   fails if the file is not what the program gives (derived-rule, derived-traces)
+       tools/documents.py --check SUBJECT PROGRAM   fails if the file is not what the program gives (derived-rule, derived-traces, rank-counts)
 
-SOURCE is a folder of results, the program stepcast (derived-rule, derived-traces), or the output of `stepcast collectives --measured-tables`
-(gpu) or `drawn_cases` (simulator). SUBJECT: discrepancy, absolute-rates, measured-points, published, open-figures, real-runs, learning,
-scorecard, gpu, simulator, derived-rule, derived-traces. The modules in tools/tables/ say what each renews. A page decides
+SOURCE is a folder of results, the program stepcast (derived-rule, derived-traces, rank-counts), or the output of `stepcast collectives --measured-tables`
+(gpu) or `drawn_cases` (simulator). SUBJECT: discrepancy, absolute-rates, measured-points, published, open-figures, real-runs,
+rank-counts, learning, scorecard, gpu, simulator, derived-rule, derived-traces. The modules in tools/tables/ say what each renews. A page decides
 by its blocks which tables it shows.
 """
 import functools
@@ -21,8 +21,8 @@ import tempfile
 
 from tables.page import BLOCK, ROOT, filled
 
-SUBJECTS = ("open-figures", "discrepancy", "absolute-rates", "measured-points", "published", "real-runs", "learning", "scorecard", "gpu",
-            "simulator", "derived-rule", "derived-traces", "readme")
+SUBJECTS = ("open-figures", "discrepancy", "absolute-rates", "measured-points", "published", "real-runs", "rank-counts", "learning",
+            "scorecard", "gpu", "simulator", "derived-rule", "derived-traces", "readme")
 
 
 def module(subject):

@@ -60,7 +60,8 @@ std::vector<Scenario> read_scenarios(const RunOptions& options, const MeasuredFi
       const auto own = measurements_of(runs, read);
       read.measurements.insert(read.measurements.end(), own.begin(), own.end());
     }
-    read = with_measured_points(std::move(read));
+    Library library;
+    read = with_measured_points(std::move(read), library);
     const auto [other, is_new] = files.emplace(scenarios.back().name, file);
     if (!is_new)
       throw InputError(

@@ -101,13 +101,13 @@ void merge(const MergeOptions& options) {
   const std::vector<ShardRun> shards = read_shards(options.folders);
   const ShardRun& first = shards.front();
   const std::vector<Assignment> settings = parse_assignments(first.settings);
+  Library library;
   Scenario scenario = with_measured_points(
-      read_scenario(options.scenario.empty() ? first.scenario : options.scenario, settings));
+      read_scenario(options.scenario.empty() ? first.scenario : options.scenario, settings), library);
   const fs::path folder = results_folder(options.output, scenario.name);
   check_output(folder, shards);
   for (const std::string& line : leave_out_lost_figures(scenario)) fmt::print("{}\n", line);
 
-  Library library;
   const CheckedPoints checked = checked_points(scenario, all_points(scenario), library);
   const PreparedRun prepared = prepared_run(scenario, checked.largest, first.draws, library);
   Manifest manifest = manifest_of(prepared.scenario, library, first.settings);

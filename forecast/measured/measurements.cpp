@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "forecast/fit_calibration.hpp"
 #include "forecast/posterior.hpp"
 #include "report/results/results.hpp"
 #include "report/statistics/statistics.hpp"
@@ -112,14 +113,16 @@ double workers_of(const Measurement& measured) {
   return 1;
 }
 
-/// Moves the measurement on the fewest devices to the calibrations.
-void feed_in_smallest(Scenario& scenario) {
+/// Moves the measurement on the fewest devices to the calibrations, if it says something about layers.
+void feed_in_smallest(Scenario& scenario, Library& library) {
   auto smallest = scenario.measurements.end();
   for (auto one = scenario.measurements.begin(); one != scenario.measurements.end(); ++one) {
     if (!follows_from_step(one->column)) continue;
     if (smallest == scenario.measurements.end() || workers_of(*one) < workers_of(*smallest)) smallest = one;
   }
   if (smallest == scenario.measurements.end()) return;
+  const std::size_t point = matching_point(scenario, smallest->point).value();
+  if (is_mostly_communication(scenario, scenario.points[point], library)) return;
   smallest->range.key = "strategy.compute_factor";
   smallest->range.low = 1e-3;
   smallest->range.high = 1e3;
@@ -184,7 +187,7 @@ std::vector<Measurement> measurements_of(const MeasuredRuns& runs, const Scenari
   return all;
 }
 
-Scenario with_measured_points(Scenario scenario) {
+Scenario with_measured_points(Scenario scenario, Library& library) {
   for (Measurement& one : scenario.measurements) {
     check_column(scenario, one);
     complete_point(scenario, one);
@@ -192,7 +195,7 @@ Scenario with_measured_points(Scenario scenario) {
   for (const Measurement& one : scenario.measurements) {
     if (!matching_point(scenario, one.point)) scenario.points.push_back({point_name(one.point), one.point});
   }
-  if (scenario.calibrations.empty() && !sets_compute_factor(scenario)) feed_in_smallest(scenario);
+  if (scenario.calibrations.empty() && !sets_compute_factor(scenario)) feed_in_smallest(scenario, library);
   return scenario;
 }
 

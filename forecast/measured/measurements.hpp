@@ -18,9 +18,10 @@ std::vector<Measurement> measurements_of(const MeasuredRuns& runs, const Scenari
 /// The scenario with points for all of its measurements. A value that all points of the sweep have in common
 /// is a measurement's too. Without `calibrate` and with no value for
 /// strategy.compute_factor, the measurement on the fewest devices that follows from the time of a step is fed
-/// in as that factor.
+/// in as that factor, unless more than half of the simulated step there is communication, which says nothing
+/// about layers.
 /// @throws InputError for a column that is not computed from one point alone, and for a point without a value
 ///         of a key that the sweep varies
-Scenario with_measured_points(Scenario scenario);
+Scenario with_measured_points(Scenario scenario, Library& library);
 
 }  // namespace stepcast

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "forecast/discrepancy.hpp"
+#include "forecast/fit_calibration.hpp"
 #include "forecast/posterior.hpp"
 
 namespace stepcast {
@@ -171,8 +172,9 @@ std::vector<NextMeasurement> next_measurements(const Scenario& scenario,
   const double present = present_variance(there);
   const bool first = scenario.calibrations.empty() && scenario.measurements.empty();
   for (NextMeasurement& one : next) {
-    const double after = first ? variance_of_ratio(there, log_steps(all, one.point))
-                               : expected_variance(scenario, one.point, target, all, library);
+    const bool is_fed_in = first && !is_mostly_communication(all.rows.front()[one.point]);
+    const double after = is_fed_in ? variance_of_ratio(there, log_steps(all, one.point))
+                                   : expected_variance(scenario, one.point, target, all, library);
     one.left = present > 0 ? std::sqrt(after / present) : 1;
   }
   std::ranges::stable_sort(next, [](const auto& a, const auto& b) { return a.left < b.left; });

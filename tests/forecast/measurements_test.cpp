@@ -16,6 +16,11 @@ using namespace stepcast;
 
 namespace {
 
+Scenario with_points(const std::string& text, const std::vector<std::string>& settings = {}) {
+  Library library;
+  return with_measured_points(scenario_of(text, settings), library);
+}
+
 const std::string kRing =
     "name: ring\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: ethernet-cpu\n"
     "strategy: {kind: synchronous}\nsimulation: {steps: 2}\nuncertainty: none\nsweep: {workers: [2, 4]}\n";
@@ -30,7 +35,7 @@ std::string measured(double step, const std::string& more = "") {
 
 /// The forecast of all points; the compute factor is set, so that no measurement is fed in.
 Simulations learned(const std::string& text, int processes = 1, int draws = 16) {
-  const Scenario scenario = with_measured_points(scenario_of(text, {"strategy.compute_factor=1"}));
+  const Scenario scenario = with_points(text, {"strategy.compute_factor=1"});
   ForecastOptions options;
   options.processes = processes;
   options.draws = draws;
@@ -74,25 +79,33 @@ TEST_CASE("a wide spread of a measurement leaves the draws as they are", "[forec
 
 TEST_CASE("a measured point is added to the sweep, and the smallest step is fed in", "[forecast]") {
   const Scenario scenario =
-      with_measured_points(scenario_of(
-          kRing + "measured: [{point: {workers: 3}, column: step_seconds, value: 1}, {point: {workers: 1}, "
-                  "column: samples_per_second, value: 100, spread: 0.01, source: log}]\n"));
+      with_points(kRing +
+                  "measured: [{point: {workers: 3}, column: step_seconds, value: 1}, {point: {workers: 1}, "
+                  "column: samples_per_second, value: 100, spread: 0.01, source: log}]\n");
   REQUIRE(scenario.points.size() == 4);
   CHECK(scenario.points[2].name == "workers=3");
   REQUIRE(scenario.calibrations.size() == 1);
   CHECK(scenario.calibrations[0].range.key == "strategy.compute_factor");
   CHECK(scenario.calibrations[0].value == 100);
   CHECK(scenario.measurements.size() == 1);
-  CHECK_THROWS_WITH(with_measured_points(scenario_of(
-                        kRing + "measured: [{point: {workers: 2}, column: speedup, value: 2}]\n")),
+  CHECK_THROWS_WITH(with_points(kRing + "measured: [{point: {workers: 2}, column: speedup, value: 2}]\n"),
                     Catch::Matchers::Contains("measured: expected a column of one point alone, got speedup"));
+}
+
+TEST_CASE("a measured step that is mostly communication says nothing about layers", "[forecast]") {
+  const auto fitted = [](const std::string& bandwidth) {
+    return with_points(kRing + "set: {platform.network.bandwidth: " + bandwidth + "}\n" + measured(1));
+  };
+  CHECK(fitted("100 GB/s").calibrations.size() == 1);
+  const Scenario slow = fitted("1 MB/s");
+  CHECK(slow.calibrations.empty());
+  CHECK(slow.measurements.size() == 1);
 }
 
 TEST_CASE("a measured point has what the whole sweep has, and must say what the sweep varies", "[forecast]") {
   const auto with = [](const std::string& point) {
-    return with_measured_points(
-        scenario_of(kRing + "measured: [{point: " + point + ", column: step_seconds, value: 1}]\n",
-                    {"sweep={workers: [2, 4], global_batch: [64], strategy.bucket: [1 MB, 2 MB]}"}));
+    return with_points(kRing + "measured: [{point: " + point + ", column: step_seconds, value: 1}]\n",
+                       {"sweep={workers: [2, 4], global_batch: [64], strategy.bucket: [1 MB, 2 MB]}"});
   };
   const Scenario added = with("{workers: 8, strategy.bucket: 1 MB}");
   REQUIRE(added.points.size() == 5);

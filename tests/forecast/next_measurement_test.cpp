@@ -65,7 +65,8 @@ TEST_CASE("the expected interval is what a measurement of the expected value the
   first.column = "step_seconds";
   first.value = *unknown.rows[0][0].number("step_seconds");
   before.measurements = {first};
-  before = with_measured_points(before);
+  Library library;
+  before = with_measured_points(before, library);
   const Simulations now = learned(before);
   const auto next = next_of(before, now, {16});
   REQUIRE(next.size() == 3);  // that of one worker is known
