@@ -13,11 +13,12 @@ const std::vector<std::string> kClasses{"measured", "published", "data_sheet", "
 const std::string kSlowdown = "compute_beside_communication", kSpread = "spread_of_steps",
                   kBetween = "link_between_servers", kInside = "link_inside_server",
                   kKernels = "start_of_kernels", kSingle = "kernels_single_precision",
-                  kHalf = "kernels_half_precision", kMemoryBound = "kernels_memory_bound",
-                  kAttention = "kernels_attention", kFp8 = "kernels_fp8", kDevices = "spread_of_devices",
-                  kHost = "host_work";
+                  kHalf = "kernels_half_precision", kTransformer = "kernels_of_transformers",
+                  kMemoryBound = "kernels_memory_bound", kAttention = "kernels_attention",
+                  kFp8 = "kernels_fp8", kDevices = "spread_of_devices", kHost = "host_work";
 /// Ranges of the times of kernels.
-const std::vector<std::string> kOfKernels{kKernels, kSingle, kHalf, kMemoryBound, kAttention, kFp8};
+const std::vector<std::string> kOfKernels{kKernels,     kSingle,    kHalf, kTransformer,
+                                          kMemoryBound, kAttention, kFp8};
 
 /// An entry of the file.
 struct Entry {
@@ -61,10 +62,12 @@ Entry read_entry(const YamlValue& value, const Scenario& scenario, const Device&
   const YamlMap classes = map.at("classes").map(kClasses);
   for (const std::string& name : kClasses) {
     const auto ends = classes.at(name).list();
-    if (ends.size() != 2) classes.at(name).expected("two numbers, [low, high]");
+    if (ends.size() != 2 && ends.size() != 3)
+      classes.at(name).expected("two numbers, [low, high], or three, [low, middle, high]");
     if (name != entry.range.source_class) continue;
-    range.low = ends[0].number(0);
-    range.high = ends[1].number(range.low);
+    range.low = ends.front().number(0);
+    range.high = ends.back().number(range.low);
+    if (ends.size() == 3) range.middle = ends[1].number(range.low, range.high);
   }
   return entry;
 }
@@ -99,6 +102,11 @@ bool sweeps_more_than_workers(const Scenario& scenario) {
   return std::ranges::any_of(scenario.sweep_keys, [](const std::string& key) { return key != "workers"; });
 }
 
+bool has_attention(const Model& model) {
+  return std::ranges::any_of(model.layers,
+                             [](const Layer& layer) { return layer.kind == LayerKind::attention; });
+}
+
 bool has_flash_attention(const Experiment& experiment) {
   return experiment.device.kernels && experiment.device.kernels->flash > 0 &&
          std::ranges::any_of(experiment.model.layers, [&](const Layer& layer) {
@@ -113,7 +121,10 @@ bool matters_to_derived_times(const Scenario& scenario, const Experiment& larges
   if (trace == nullptr || trace->text != "derived" || is_given(scenario, "strategy.compute_factor"))
     return false;
   if (kind == kKernels) return true;
-  if (kind == kSingle || kind == kHalf) return largest.device.choice().half() == (kind == kHalf);
+  const bool half = largest.device.choice().half();
+  if (kind == kSingle) return !half;
+  if (kind == kHalf || kind == kTransformer)
+    return half && has_attention(largest.model) == (kind == kTransformer);
   if (!sweeps_more_than_workers(scenario)) return false;
   if (kind == kMemoryBound) return largest.device.kernels.has_value();
   return kind == kFp8 ? largest.device.fp8.has_value() : has_flash_attention(largest);

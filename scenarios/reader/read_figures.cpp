@@ -226,12 +226,27 @@ const Fields<Published>& published_fields() {
 
 std::string range_text(const Assumption& one) {
   if (one.choices.empty())
-    return fmt::format("{}{} to {}{}{}", one.low, one.unit, one.high, one.unit,
-                       one.logarithmic ? ", log-uniform" : "");
+    return fmt::format("{}{} to {}{}{}{}", one.low, one.unit, one.high, one.unit,
+                       one.logarithmic ? ", log-uniform" : "",
+                       one.middle ? fmt::format(", half of it below {}", *one.middle) : "");
   std::string text;
   for (const YamlNode& choice : one.choices) text += (text.empty() ? "one of " : ", ") + choice.text;
   return text;
 }
+
+namespace {
+
+double value_between(double low, double high, double u, bool logarithmic) {
+  return logarithmic ? low * std::pow(high / low, u) : low + u * (high - low);
+}
+
+double value_at(const Assumption& one, double u) {
+  if (!one.middle) return value_between(one.low, one.high, u, one.logarithmic);
+  return u < 0.5 ? value_between(one.low, *one.middle, 2 * u, one.logarithmic)
+                 : value_between(*one.middle, one.high, 2 * u - 1, one.logarithmic);
+}
+
+}  // namespace
 
 Assignment assumed_value(const Assumption& assumption, double u) {
   if (!assumption.choices.empty()) {
@@ -239,11 +254,9 @@ Assignment assumed_value(const Assumption& assumption, double u) {
     const auto chosen = std::min<std::size_t>(u * count, count - 1);
     return {assumption.key, assumption.choices[chosen]};
   }
-  const double value = assumption.logarithmic ? assumption.low * std::pow(assumption.high / assumption.low, u)
-                                              : assumption.low + u * (assumption.high - assumption.low);
   Assignment assignment{assumption.key, {}};
   assignment.value.kind = YamlNode::Kind::scalar;
-  assignment.value.text = fmt::format("{}{}", value, assumption.unit);
+  assignment.value.text = fmt::format("{}{}", value_at(assumption, u), assumption.unit);
   assignment.value.place = assumption.place;
   return assignment;
 }

@@ -17,6 +17,7 @@ struct Assumption {
   double low = 0, high = 0;  ///< ends of the range, in `unit`; of choices: 0 and their number
   std::string unit;          ///< " us", or empty for a plain number
   bool logarithmic = false;
+  std::optional<double> middle = {};  ///< has half of the draws below it; none: the middle of the range
   std::string why;
   Place place;
   std::vector<YamlNode> choices = {};  ///< equally likely values; empty: a range

@@ -99,13 +99,18 @@ TEST_CASE("derived times have the range of their precision, on one device too", 
   const auto has = [](const std::string& all, const std::string& one) {
     return all.find(one) != std::string::npos;
   };
-  CHECK(has(ranges("dgx-h100-pod", "1"), "kernels_half_precision measured"));
+  CHECK(has(ranges("dgx-h100-pod", "1"), "kernels_of_transformers measured"));
+  CHECK_FALSE(has(ranges("dgx-h100-pod", "1"), "kernels_half_precision"));
   CHECK_FALSE(has(ranges("dgx-h100-pod", "1"), "kernels_single_precision"));
   CHECK_FALSE(has(ranges("dgx-h100-pod", "1"), "message_overhead"));
-  CHECK(has(ranges("dgx-b200", "8"), "kernels_half_precision assumed"));  // its shares are another device's
+  CHECK(has(ranges("dgx-b200", "8"), "kernels_of_transformers assumed"));  // its shares are another device's
   const std::string single = ranges("dgx-b200", "8", "kernels: {precision: f32}\n");
   CHECK(has(single, "kernels_single_precision assumed"));
-  CHECK_FALSE(has(single, "kernels_half_precision"));
+  CHECK_FALSE(has(single, "kernels_of_transformers"));
+  CHECK(has(ranges_of("name: n\nmodel: resnet50\ntrace: derived\nplatform: dgx-h100-pod\nbatch_per_worker: "
+                      "1\nworkers: 8\n"
+                      "strategy: {kind: synchronous}\nkernels: {precision: f16}\n"),
+            "kernels_half_precision measured"));
 }
 
 TEST_CASE("kinds of kernels have ranges where points may have other kernels", "[forecast]") {

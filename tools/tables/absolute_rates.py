@@ -14,6 +14,9 @@ from tables.page import ROOT, csv_text, grouped, markdown, percent, read_csv
 PAGE = "docs/notes/2026-11-absolute-rates.md"
 DATA = PAGE.replace(".md", ".csv")
 SINGLE = ("fp32", "tf32")
+CONVOLUTIONS = ("resnet", "vgg", "alexnet", "inception", "googlenet")
+KINDS = {"kernels_single_precision": "single (fp32, tf32)", "kernels_half_precision": "half (fp16, bf16, mixed, fp8): convolutions",
+         "kernels_of_transformers": "half: transformers"}
 
 
 def renewed(printed):
@@ -31,33 +34,39 @@ def renewed(printed):
     return {DATA: csv_text(rows[0].keys(), rows)}
 
 
-def is_half(row):
-    return row["precision"] not in SINGLE
+def kind_of(row):
+    if row["precision"] in SINGLE:
+        return "kernels_single_precision"
+    return "kernels_half_precision" if row["network"].startswith(CONVOLUTIONS) else "kernels_of_transformers"
 
 
-def shipped_factor(kind):
-    """The factor that holds the middle 90 % of the kind's range in models/measured/input-ranges.yaml."""
+def shipped_ends(kind):
+    """The ends of the middle 90 % of the kind's range in models/measured/input-ranges.yaml."""
     text = (ROOT / "models/measured/input-ranges.yaml").read_text(encoding="utf-8")
-    low, high = re.search(rf"kind: {kind}\n(?:.*\n)*?.*measured: \[([\d.]+), ([\d.]+)\]", text).groups()
-    return math.exp(0.9 * min(-math.log(float(low)), math.log(float(high))))
+    ends = re.search(rf"kind: {kind}\n(?:.*\n)*?.*measured: \[([\d.]+), 1, ([\d.]+)\]", text).groups()
+    return [math.exp(0.9 * math.log(float(end))) for end in ends]
 
 
-def factor_of(rows):
-    """The factor within which 90 % of the experiments are, every group with the same weight."""
-    return math.exp(weighted_quantile(shares_of_experiments([(row["group"], abs(math.log(float(row["factor"])))) for row in rows]), 0.9))
-
-
-def line_of(title, rows, shipped):
+def quantiles(rows, *shares):
+    """Of the factors, every group with the same weight."""
     factors = shares_of_experiments([(row["group"], float(row["factor"])) for row in rows])
-    inside = [abs(math.log(float(row["factor"]))) <= math.log(factor_of([one for one in rows if one["group"] != row["group"]])) for row in rows]
-    quantiles = (f"{weighted_quantile(factors, p):.2f}" for p in (0.05, 0.5, 0.95))
-    return (title, len(rows), len(collections.Counter(row["group"] for row in rows)), *quantiles, f"{factor_of(rows):.2f}",
-            percent(statistics.mean(inside)), f"{shipped:.2f}")
+    return [weighted_quantile(factors, share) for share in shares]
+
+
+def is_inside(row, rows):
+    """Whether a factor is among the middle 90 % of those of other groups."""
+    low, high = quantiles([one for one in rows if one["group"] != row["group"]], 0.05, 0.95)
+    return low <= float(row["factor"]) <= high
+
+
+def line_of(kind, rows):
+    low, high = shipped_ends(kind)
+    return (KINDS[kind], len(rows), len(collections.Counter(row["group"] for row in rows)),
+            *(f"{one:.2f}" for one in quantiles(rows, 0.05, 0.5, 0.95)), percent(statistics.mean(is_inside(row, rows) for row in rows)),
+            f"{low:.2f} to {high:.2f}")
 
 
 def tables():
-    half = grouped([row | {"half": is_half(row)} for row in read_csv(DATA)], "half")
-    kinds = ((False, "single (fp32, tf32)", "kernels_single_precision"), (True, "half (fp16, bf16, mixed, fp8)", "kernels_half_precision"))
-    lines = [line_of(title, half[key], shipped_factor(kind)) for key, title, kind in kinds]
-    return {PAGE: {"factors": markdown("| precision | experiments | groups | factor: 5 % | 50 % | 95 % | 90 % are within | inside, group left out "
-                                       "| of the shipped range |", lines)}}
+    kinds = grouped([row | {"kind": kind_of(row)} for row in read_csv(DATA)], "kind")
+    return {PAGE: {"factors": markdown("| precision | experiments | groups | factor: 5 % | 50 % | 95 % | inside, group left out | 90 % of the shipped range |",
+                                       [line_of(kind, kinds[kind]) for kind in KINDS])}}

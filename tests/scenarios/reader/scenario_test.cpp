@@ -112,6 +112,11 @@ TEST_CASE("an assumption is linear or logarithmic in its range and keeps its uni
   const Assumption logarithmic = assumption_of("range: [1 GB/s, 4 GB/s], law: log-uniform, why: w");
   CHECK(assumed_value(logarithmic, 0).value.text == "1 GB/s");
   CHECK(assumed_value(logarithmic, 0.5).value.text == "2 GB/s");
+  Assumption skew = logarithmic;
+  skew.middle = 3;
+  CHECK(assumed_value(skew, 0.5).value.text == "3 GB/s");
+  CHECK(assumed_value(skew, 0.25).value.text.substr(0, 5) == "1.732");  // the root of 1 x 3
+  CHECK(range_text(skew) == "1 GB/s to 4 GB/s, log-uniform, half of it below 3");
   const Assumption plain = assumption_of("range: [-1, 1], law: uniform, why: w");
   CHECK(assumed_value(plain, 0.75).value.text == "0.5");
   CHECK(assumed_value(plain, 0.75).value.place.line == 4);
