@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <limits>
-#include <optional>
 
 #include "commands/scenario_options.hpp"
+#include "commands/search/layout.hpp"
 #include "commands/search/told_apart.hpp"
 #include "commands/search_space.hpp"
 #include "core/error.hpp"
@@ -25,6 +25,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::size_t kShownLayouts = 10;
+constexpr int kMostWorkers = 10'000'000;
 constexpr const char *kFits = "fits", *kTooLarge = "too large";
 constexpr double kNoStep = std::numeric_limits<double>::infinity();
 
@@ -53,27 +54,43 @@ YamlNode document_of(const SearchedScenario& searched, Library& library) {
   return document;
 }
 
-/// Samples of a step: `global_batch`, or those of all workers.
-std::int64_t samples_of(const YamlNode& document, int workers) {
+/// Samples of a step as the scenario is written; if it cannot be built with its workers, `global_batch` or
+/// those of as many replicas.
+std::int64_t samples_of(const SearchedScenario& searched, const YamlNode& document, int workers,
+                        Library& library) {
   constexpr std::int64_t kMost = 1'000'000'000;
-  if (const YamlNode* all = find_path(document, "global_batch"))
-    return YamlValue(*all, "global_batch").integer(1, kMost);
-  const YamlNode* batch = find_path(document, "batch_per_worker");
-  if (batch == nullptr) throw InputError("search: --layouts needs global_batch or batch_per_worker");
-  return YamlValue(*batch, "batch_per_worker").integer(1, kMost) * workers;
+  try {
+    return std::llround(
+        build_experiment(searched.scenario.document, searched.draws.front(), library).plan.samples_a_step);
+  } catch (const InputError&) {
+    if (const YamlNode* all = find_path(document, "global_batch"))
+      return YamlValue(*all, "global_batch").integer(1, kMost);
+    const YamlNode* batch = find_path(document, "batch_per_worker");
+    if (batch == nullptr) throw InputError("search: --layouts needs global_batch or batch_per_worker");
+    return YamlValue(*batch, "batch_per_worker").integer(1, kMost) * workers;
+  }
+}
+
+/// All values of a layout in one draw. Whatever the layout, a step has its samples.
+std::vector<Assignment> layout_values(const SearchedScenario& searched, std::size_t draw,
+                                      const Layout& layout, const YamlNode& strategy) {
+  std::vector<Assignment> values = searched.draws[draw];
+  std::erase_if(values, [](const Assignment& one) { return one.path == "batch_per_worker"; });
+  if (find_path(searched.scenario.document, "batch_per_worker") != nullptr)
+    values.push_back(removal("batch_per_worker"));
+  return joined(std::move(values), values_of(layout, strategy));
 }
 
 /// All layouts of the scenario, whose own layout need not be possible with its workers.
 std::vector<Layout> layouts_of_scenario(const SearchedScenario& searched, Library& library) {
   const YamlNode document = document_of(searched, library);
-  std::vector<Assignment> values =
-      joined(searched.draws.front(), values_of({}, *find_path(document, "strategy")));
-  std::erase_if(values, [](const Assignment& one) { return one.path == "global_batch"; });
-  if (find_path(searched.scenario.document, "global_batch") != nullptr)
-    values.push_back(removal("global_batch"));
-  values.push_back(assignment("batch_per_worker", 1));
-  const Experiment replicas = build_experiment(searched.scenario.document, std::move(values), library);
-  return layouts_of(replicas, samples_of(document, replicas.plan.workers));
+  const YamlNode& strategy = *find_path(document, "strategy");
+  Layout replicas;
+  if (const YamlNode* workers = find_path(document, "workers"))
+    replicas.replicas = YamlValue(*workers, "workers").integer(1, kMostWorkers);
+  const Experiment experiment =
+      build_experiment(searched.scenario.document, layout_values(searched, 0, replicas, strategy), library);
+  return layouts_of(experiment, samples_of(searched, document, experiment.plan.workers, library));
 }
 
 class LayoutSearch {
@@ -88,8 +105,8 @@ class LayoutSearch {
   std::vector<TriedLayout> simulated(const std::vector<Layout>& layouts) {
     std::vector<Task> tasks;
     for (const Layout& layout : layouts) {
-      for (const auto& draw : searched_.draws)
-        tasks.push_back([this, values = joined(draw, values_of(layout, strategy_))] {
+      for (std::size_t draw = 0; draw < searched_.draws.size(); ++draw)
+        tasks.push_back([this, values = layout_values(searched_, draw, layout, strategy_)] {
           return to_json_line({}, simulated_setting(searched_, values, library_, limits_));
         });
     }
@@ -105,7 +122,8 @@ class LayoutSearch {
     return tried;
   }
 
-  /// The layouts that fit. Of two that differ only in recomputation, the one without is faster.
+  /// The layouts that fit. Of those that differ only in what is computed again, the one with least is the
+  /// fastest.
   /// @throws InputError if none fits: with a reason why, if all were refused
   std::vector<Layout> fitting(const std::vector<Layout>& layouts) {
     std::vector<Task> tasks;
@@ -120,7 +138,7 @@ class LayoutSearch {
     std::vector<Layout> chosen;
     for (std::size_t i = 0; i < layouts.size(); ++i) {
       const bool slower =
-          layouts[i].recompute && outcomes[i - 1] == kFits;  // the one without stands before it
+          !chosen.empty() && name_without_recompute(chosen.back()) == name_without_recompute(layouts[i]);
       if (outcomes[i] == kFits && !slower) chosen.push_back(layouts[i]);
     }
     if (!chosen.empty()) return chosen;
@@ -133,9 +151,8 @@ class LayoutSearch {
   /// kFits, kTooLarge, or why the layout is refused.
   std::string outcome_of(const Layout& layout) const {
     try {
-      const Experiment experiment =
-          build_experiment(searched_.scenario.document,
-                           joined(searched_.draws.front(), values_of(layout, strategy_)), library_);
+      const Experiment experiment = build_experiment(
+          searched_.scenario.document, layout_values(searched_, 0, layout, strategy_), library_);
       return experiment.plan.fits ? kFits : kTooLarge;
     } catch (const InputError& error) {
       return error.what();
@@ -158,9 +175,13 @@ std::vector<double> best_of(const std::vector<TriedLayout>& tried, Library& libr
   return best_probabilities(rates, shipped_discrepancy(library).measured.own);
 }
 
-std::vector<std::string> layout_cells(const Layout& layout) {
-  return {std::to_string(layout.stages), std::to_string(layout.tensor),      std::to_string(layout.replicas),
-          std::to_string(layout.zero),   std::to_string(layout.micro_batch), layout.recompute ? "yes" : "no"};
+std::vector<std::string> layout_cells(const Layout& layout, bool experts) {
+  std::vector<std::string> cells{std::to_string(layout.stages), std::to_string(layout.tensor),
+                                 std::to_string(layout.replicas)};
+  if (experts) cells.push_back(std::to_string(layout.expert));
+  cells.insert(cells.end(),
+               {std::to_string(layout.zero), std::to_string(layout.micro_batch), layout.recompute});
+  return cells;
 }
 
 std::string cell(const Row& row, const char* column, double factor, int decimals) {
@@ -169,14 +190,22 @@ std::string cell(const Row& row, const char* column, double factor, int decimals
 }
 
 Table layout_table(const std::vector<TriedLayout>& ranked, const std::vector<double>& best) {
+  const bool experts =
+      std::ranges::any_of(ranked, [](const TriedLayout& one) { return one.layout.expert > 1; });
   Table table;
-  table.columns = {{"pipeline"},    {"tensor"},      {"data"},      {"ZeRO"},
-                   {"micro batch"}, {"recompute"},   {"step", "s"}, {"tokens/s a device"},
-                   {"MFU", "%"},    {"memory", "GB"}};
-  table.columns.push_back({"best with", "%"});
+  table.columns = {{"pipeline"}, {"tensor"}, {"data"}};
+  if (experts) table.columns.push_back({"expert"});
+  table.columns.insert(table.columns.end(), {{"ZeRO"},
+                                             {"micro batch"},
+                                             {"recompute"},
+                                             {"step", "s"},
+                                             {"tokens/s a device"},
+                                             {"MFU", "%"},
+                                             {"memory", "GB"},
+                                             {"best with", "%"}});
   for (std::size_t i = 0; i < std::min(ranked.size(), kShownLayouts); ++i) {
     const Row& row = ranked[i].draws.front();
-    std::vector<std::string> cells = layout_cells(ranked[i].layout);
+    std::vector<std::string> cells = layout_cells(ranked[i].layout, experts);
     cells.push_back(fmt::format("{:.4g}", step_of(ranked[i])));
     cells.push_back(cell(row, "tokens_per_second_per_device", 1, 0));
     cells.push_back(cell(row, "mfu", 100, 1));
@@ -196,9 +225,10 @@ Results layout_results(const SearchedScenario& searched, const std::vector<Tried
     row.set("pipeline", std::int64_t{layout.stages});
     row.set("tensor", std::int64_t{layout.tensor});
     row.set("data", std::int64_t{layout.replicas});
+    row.set("expert", std::int64_t{layout.expert});
     row.set("zero", std::int64_t{layout.zero});
     row.set("micro_batch", layout.micro_batch);
-    row.set("recompute", layout.recompute);
+    row.set("recompute", std::string(layout.recompute));
     for (const auto& [column, value] : tried.draws.front().cells)
       if (column != "scenario") row.set(column, value);
     row.set("step_seconds", step_of(tried));
@@ -250,83 +280,6 @@ void search_layouts(const SearchCommand& command, const SearchedScenario& search
                 layouts.size());
   add_json_rows("layouts", read_csv(csv, "layouts.csv"));
   fmt::print("written: {}\n", (folder / "layouts.csv").string());
-}
-
-namespace {
-
-constexpr std::array<std::int64_t, 4> kMicroBatches{1, 2, 4, 8};
-
-/// ZeRO stages of a division. A pipeline would gather or scatter once more for every micro-batch with stages
-/// 2 and 3.
-std::vector<int> zero_stages(int stages, int replicas) {
-  if (replicas == 1) return {0};
-  return stages == 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 1};
-}
-
-void add_layouts(Layout layout, std::int64_t samples, std::vector<Layout>& layouts) {
-  if (samples % layout.replicas != 0) return;
-  const std::int64_t whole = samples / layout.replicas;
-  std::vector<std::int64_t> sizes(kMicroBatches.begin(), kMicroBatches.end());
-  if (whole > sizes.back()) sizes.push_back(whole);
-  for (const std::int64_t micro_batch : sizes) {
-    if (whole % micro_batch != 0) continue;
-    layout.micro_batch = micro_batch;
-    layout.micro_batches = whole / micro_batch;
-    for (const int zero : zero_stages(layout.stages, layout.replicas)) {
-      layout.zero = zero;
-      for (const bool recompute : {false, true}) {
-        layout.recompute = recompute;
-        layouts.push_back(layout);
-      }
-    }
-  }
-}
-
-}  // namespace
-
-std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples) {
-  const int workers = experiment.plan.workers;
-  const int blocks = static_cast<int>(experiment.model.blocks.size());
-  std::vector<Layout> layouts;
-  for (int tensor = 1; tensor <= experiment.platform.devices_per_node; tensor *= 2) {
-    for (int stages = 1; stages <= std::max(blocks, 1); ++stages) {
-      if (blocks % stages != 0 || workers % (stages * tensor) != 0) continue;
-      add_layouts({.stages = stages, .tensor = tensor, .replicas = workers / (stages * tensor)}, samples,
-                  layouts);
-    }
-  }
-  return layouts;
-}
-
-std::string to_string(const Layout& layout) {
-  std::string text =
-      fmt::format("pipeline {}, tensor {}, data {}", layout.stages, layout.tensor, layout.replicas);
-  if (layout.zero > 0) text += fmt::format(", ZeRO {}", layout.zero);
-  text += fmt::format(", micro-batch {}", layout.micro_batch);
-  return layout.recompute ? text + ", recompute" : text;
-}
-
-std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy) {
-  constexpr std::array kDividing{"mesh",         "shard", "shard_within",  "stages",       "tensor",
-                                 "zero",         "stage", "micro_batches", "accumulation", "ways",
-                                 "split_points", "split", "schedule",      "chunks",       "recompute"};
-  constexpr std::array kShards{"none", "optimizer", "gradients", "parameters"};
-  std::vector<Assignment> values;
-  const auto set = [&values](const char* key, auto value) {
-    values.push_back(assignment(std::string("strategy.") + key, value));
-  };
-  for (const auto& [key, value] : strategy.entries) {
-    const bool divides = std::ranges::find(kDividing, key.text) != kDividing.end();
-    const std::string path = "strategy." + key.text;
-    if (divides || !has_option(kPlainReplicas, path)) values.push_back(removal(path));
-  }
-  set("kind", kPlainReplicas);
-  set("mesh", std::vector{assignment("pipeline", layout.stages), assignment("tensor", layout.tensor)});
-  set("shard", kShards.at(static_cast<std::size_t>(layout.zero)));
-  set("accumulation", layout.micro_batches);
-  set("recompute", layout.recompute);
-  set("split", "blocks");
-  return values;
 }
 
 }  // namespace stepcast

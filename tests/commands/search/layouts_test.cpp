@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
+#include <set>
 
-#include "commands/search/search_layouts.hpp"
+#include "commands/search/layout.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "tests/scenarios/scenario_text.hpp"
 
@@ -36,20 +37,41 @@ TEST_CASE("layouts divide workers, blocks and samples", "[commands]") {
   // Divisions (pipeline, tensor) x ZeRO stages x micro-batches (a replica of four has 4 samples, 1 to 4 at
   // once; one of two 8; one has 16, also at once), each with and without recomputation.
   CHECK(layouts.size() ==
-        2 * (4 * 3 /* 1, 1 */ + 4 * 4 /* 1, 2 */ + 5 /* 1, 4 */ + 2 * 4 /* 2, 1 */ + 5 /* 2, 2 */));
+        3 * (4 * 3 /* 1, 1 */ + 4 * 4 /* 1, 2 */ + 5 /* 1, 4 */ + 2 * 4 /* 2, 1 */ + 5 /* 2, 2 */));
 }
 
 TEST_CASE("the values of a layout replace keys that divide, and those that its kind does not have",
           "[commands]") {
   const YamlNode strategy = parse_yaml("{kind: zero, stage: 2, like: pytorch-fsdp, bucket: 1 MiB}", "s");
-  const Layout layout{
-      .stages = 2, .tensor = 4, .replicas = 8, .zero = 1, .micro_batch = 2, .micro_batches = 3};
-  CHECK(to_string(layout) == "pipeline 2, tensor 4, data 8, ZeRO 1, micro-batch 2");
+  const Layout layout{.stages = 2,
+                      .tensor = 4,
+                      .replicas = 8,
+                      .expert = 2,
+                      .zero = 1,
+                      .micro_batch = 2,
+                      .micro_batches = 3,
+                      .recompute = "full",
+                      .sequence_parallel = true};
+  CHECK(to_string(layout) == "pipeline 2, tensor 4, data 8, expert 2, ZeRO 1, micro-batch 2, recompute full");
   CHECK(texts_of(values_of(layout, strategy)) ==
         std::vector<std::string>{"strategy.stage=~", "strategy.kind=synchronous",
-                                 "strategy.mesh={pipeline: 2, tensor: 4}", "strategy.shard=optimizer",
-                                 "strategy.accumulation=3", "strategy.recompute=false",
-                                 "strategy.split=blocks"});
+                                 "strategy.mesh={pipeline: 2, tensor: 4, expert: 2}",
+                                 "strategy.shard=optimizer", "strategy.accumulation=3",
+                                 "strategy.recompute=full", "strategy.sequence_parallel=true",
+                                 "strategy.split=blocks", "global_batch=48"});
+}
+
+TEST_CASE("replicas of a network with experts share them", "[commands]") {
+  const Scenario scenario = scenario_of(
+      "name: t\nmodel: mixtral-8x7b\ntrace: derived\nplatform: dgx-h100-pod\nworkers: 16\nglobal_batch: "
+      "16\nstrategy: {kind: synchronous}\n");
+  Library library;
+  std::set<int> found;
+  for (const Layout& one : layouts_of(build_experiment(scenario.document, {}, library), 16)) {
+    if (one.replicas == 16) found.insert(one.expert);
+    CHECK(one.sequence_parallel == (one.tensor > 1));
+  }
+  CHECK(found == std::set{1, 2, 4, 8});
 }
 
 TEST_CASE("layouts hold whatever kind the stack has", "[commands]") {

@@ -1,0 +1,125 @@
+#include "commands/search/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "commands/search_space.hpp"
+#include "scenarios/reader/sweep.hpp"
+#include "strategies/registry.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr std::array<std::int64_t, 4> kMicroBatches{1, 2, 4, 8};
+
+/// ZeRO stages of a division. A pipeline would gather or scatter once more for every micro-batch with stages
+/// 2 and 3.
+std::vector<int> zero_stages(int stages, int replicas) {
+  if (replicas == 1) return {0};
+  return stages == 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 1};
+}
+
+/// What may be computed again, the least first.
+const std::vector<const char*>& recomputations(bool transformer) {
+  static const std::vector<const char*> all{"none", "operators", "full"}, blocks{"none", "full"};
+  return transformer ? all : blocks;
+}
+
+void add_layouts(Layout layout, std::int64_t samples, bool transformer, std::vector<Layout>& layouts) {
+  if (samples % layout.replicas != 0) return;
+  const std::int64_t whole = samples / layout.replicas;
+  std::vector<std::int64_t> sizes(kMicroBatches.begin(), kMicroBatches.end());
+  if (whole > sizes.back()) sizes.push_back(whole);
+  for (const std::int64_t micro_batch : sizes) {
+    if (whole % micro_batch != 0) continue;
+    layout.micro_batch = micro_batch;
+    layout.micro_batches = whole / micro_batch;
+    for (const int zero : zero_stages(layout.stages, layout.replicas)) {
+      layout.zero = zero;
+      for (const char* recompute : recomputations(transformer)) {
+        layout.recompute = recompute;
+        layouts.push_back(layout);
+      }
+    }
+  }
+}
+
+/// Experts of a layer; 0: the network has none.
+std::int64_t experts_of(const Model& model) {
+  const auto found = std::ranges::find(model.layers, LayerKind::experts, &Layer::kind);
+  return found == model.layers.end() ? 0 : found->experts;
+}
+
+}  // namespace
+
+std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples) {
+  const int workers = experiment.plan.workers;
+  const int blocks = static_cast<int>(experiment.model.blocks.size());
+  const std::int64_t experts = experts_of(experiment.model);
+  const bool transformer = std::ranges::find(experiment.model.layers, LayerKind::attention, &Layer::kind) !=
+                           experiment.model.layers.end();
+  std::vector<Layout> layouts;
+  for (int tensor = 1; tensor <= experiment.platform.devices_per_node; tensor *= 2) {
+    for (int stages = 1; stages <= std::max(blocks, 1); ++stages) {
+      const bool equal = blocks % stages == 0, power = std::has_single_bit(static_cast<unsigned>(stages));
+      if ((!equal && !power) || workers % (stages * tensor) != 0) continue;
+      const int replicas = workers / (stages * tensor);
+      for (int expert = 1;
+           expert == 1 || (experts % expert == 0 && replicas % expert == 0 && expert <= experts); expert *= 2)
+        add_layouts({.stages = stages,
+                     .tensor = tensor,
+                     .replicas = replicas,
+                     .expert = expert,
+                     .equal_stages = equal,
+                     .sequence_parallel = transformer && tensor > 1},
+                    samples, transformer, layouts);
+    }
+  }
+  return layouts;
+}
+
+std::string name_without_recompute(const Layout& layout) {
+  std::string text =
+      fmt::format("pipeline {}, tensor {}, data {}", layout.stages, layout.tensor, layout.replicas);
+  if (layout.expert > 1) text += fmt::format(", expert {}", layout.expert);
+  if (layout.zero > 0) text += fmt::format(", ZeRO {}", layout.zero);
+  return text + fmt::format(", micro-batch {}", layout.micro_batch);
+}
+
+std::string to_string(const Layout& layout) {
+  const std::string text = name_without_recompute(layout), what = layout.recompute;
+  return what == "none" ? text : fmt::format("{}, recompute {}", text, what);
+}
+
+std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy) {
+  constexpr std::array kDividing{"mesh",         "shard",  "shard_within", "stages",
+                                 "tensor",       "zero",   "stage",        "micro_batches",
+                                 "accumulation", "ways",   "split_points", "split",
+                                 "schedule",     "chunks", "recompute",    "sequence_parallel"};
+  constexpr std::array kShards{"none", "optimizer", "gradients", "parameters"};
+  std::vector<Assignment> values;
+  const auto set = [&values](const char* key, auto value) {
+    values.push_back(assignment(std::string("strategy.") + key, value));
+  };
+  for (const auto& [key, value] : strategy.entries) {
+    const bool divides = std::ranges::find(kDividing, key.text) != kDividing.end();
+    const std::string path = "strategy." + key.text;
+    if (divides || !has_option(kPlainReplicas, path)) values.push_back(removal(path));
+  }
+  set("kind", kPlainReplicas);
+  std::vector<Assignment> axes{assignment("pipeline", layout.stages), assignment("tensor", layout.tensor)};
+  if (layout.expert > 1) axes.push_back(assignment("expert", layout.expert));
+  set("mesh", std::move(axes));
+  set("shard", kShards.at(static_cast<std::size_t>(layout.zero)));
+  set("accumulation", layout.micro_batches);
+  set("recompute", layout.recompute);
+  if (layout.sequence_parallel) set("sequence_parallel", true);
+  set("split", layout.equal_stages ? "blocks" : "time");
+  values.push_back(assignment("global_batch", layout.replicas * layout.micro_batch * layout.micro_batches));
+  return values;
+}
+
+}  // namespace stepcast
