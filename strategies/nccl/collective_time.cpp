@@ -201,18 +201,18 @@ void consider_nvls(Estimates& e) {
   if (!e.software.nvls || !e.all_reduce() || e.channels.port.value == 0) return;
   constexpr double kHop = 25 * kMicro, kNetwork = 14 * kMicro, kChunk = 2 << 20;
   const double chunk = std::min(e.size / e.channels.channels, kChunk);
+  const double inside = nvls_share(e.software.compute_capability) * e.channels.port.value;
   if (e.nodes() == 1) {
     if (e.ranks() <= 2) return;  // the switch adds nothing for two devices
-    const double rate = nvls_share(e.software.compute_capability) * e.channels.port.value;
     const double fill = 2 * chunk * e.channels.channels / e.channels.port.value;
-    return e.consider(e.channels.latency_factor * kHop + e.size / rate + fill, NcclAlgorithm::nvls,
+    return e.consider(e.channels.latency_factor * kHop + e.size / inside + fill, NcclAlgorithm::nvls,
                       NcclProtocol::simple);
   }
   const double most = e.limits().nvls_tree[e.by_nodes()] * kGiga;
   const double nic = e.channels.network.value / e.channels.channels;
   const double channel = std::min(most, (e.nodes() == 2 ? 2 : 1) * nic);
   if (channel <= 0) return;
-  const double rate = e.channels.channels * channel * e.ranks() / ring_rounds(e).all;
+  const double rate = std::min(inside, e.channels.channels * channel * e.ranks() / ring_rounds(e).all);
   const double latency = kHop + 2 * e.log_nodes() * (kNetwork + e.channels.network_latency.value);
   e.consider(e.channels.latency_factor * latency + e.size / rate + 4 * chunk / nic, NcclAlgorithm::nvls_tree,
              NcclProtocol::simple);

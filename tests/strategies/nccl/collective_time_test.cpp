@@ -328,3 +328,15 @@ TEST_CASE("trees: false leaves rings only, as NCCL_ALGO=Ring", "[nccl]") {
     CHECK(all_reduce(platform, group, kLarge).algorithm == NcclAlgorithm::ring);
   }
 }
+
+TEST_CASE("an all-reduce of many NICs between nodes is not faster than in one of its nodes", "[nccl]") {
+  Platform platform = a100("2.25", 32);  // 768 GB/s in all at a switch that adds 178 GB/s
+  platform.software.compute_capability = 100;
+  platform.software.nvls = true;
+  const double alone = all_reduce(platform, whole_nodes(platform, 1), kLarge).time.value;
+  for (const int nodes : {2, 4}) {
+    const NcclTime time = all_reduce(platform, whole_nodes(platform, nodes), kLarge);
+    CHECK(time.algorithm == NcclAlgorithm::nvls_tree);
+    CHECK(time.time.value > alone);
+  }
+}
