@@ -515,7 +515,7 @@ workers: 4
 global_batch: 16
 strategy: {kind: synchronous}
 YAML
-prints 'gpt: 146 layouts' "${layouts[@]}" --dry-run -o lay
+prints 'gpt: 219 layouts' "${layouts[@]}" --dry-run -o lay
 [ ! -e lay ] || fail "a dry run of layouts wrote a folder"
 prints 'best: pipeline' "${layouts[@]}" -j 1 -o lay-1
 prints 'written: lay-2/layouts.csv' "${layouts[@]}" -j 2 -o lay-2
