@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "commands/layout.hpp"
 #include "core/error.hpp"
 #include "core/os/process.hpp"
 
@@ -19,7 +20,9 @@ std::string fitting_note(const Scenario& scenario, std::size_t point, const Expe
   if (keys.empty()) {
     const std::string layout =
         fitting_layout(scenario.document, middle_values(scenario, at), experiment, library);
-    if (!layout.empty()) return fmt::format("note: {} would fit with {}, together", at.name, layout);
+    if (!layout.empty())
+      return fmt::format("note: {} would fit with strategy: {}; search --layouts compares all that do",
+                         at.name, layout);
     return fmt::format("note: {}: no changes that were tried make it fit", at.name);
   }
   return fmt::format("note: {} would fit with {}", at.name, fmt::join(keys, "; or with "));

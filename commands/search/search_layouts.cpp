@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "commands/layout.hpp"
 #include "commands/scenario_options.hpp"
-#include "commands/search/layout.hpp"
 #include "commands/search/told_apart.hpp"
 #include "commands/search_space.hpp"
 #include "core/error.hpp"
@@ -71,25 +71,17 @@ std::int64_t samples_of(const SearchedScenario& searched, const YamlNode& docume
   }
 }
 
-/// All values of a layout in one draw. Whatever the layout, a step has its samples.
-std::vector<Assignment> layout_values(const SearchedScenario& searched, std::size_t draw,
-                                      const Layout& layout, const YamlNode& strategy) {
-  std::vector<Assignment> values = searched.draws[draw];
-  std::erase_if(values, [](const Assignment& one) { return one.path == "batch_per_worker"; });
-  if (find_path(searched.scenario.document, "batch_per_worker") != nullptr)
-    values.push_back(removal("batch_per_worker"));
-  return joined(std::move(values), values_of(layout, strategy));
-}
-
 /// All layouts of the scenario, whose own layout need not be possible with its workers.
 std::vector<Layout> layouts_of_scenario(const SearchedScenario& searched, Library& library) {
   const YamlNode document = document_of(searched, library);
-  const YamlNode& strategy = *find_path(document, "strategy");
   Layout replicas;
   if (const YamlNode* workers = find_path(document, "workers"))
     replicas.replicas = YamlValue(*workers, "workers").integer(1, kMostWorkers);
   const Experiment experiment =
-      build_experiment(searched.scenario.document, layout_values(searched, 0, replicas, strategy), library);
+      build_experiment(searched.scenario.document,
+                       layout_values(searched.scenario.document, searched.draws.front(), replicas,
+                                     *find_path(document, "strategy")),
+                       library);
   return layouts_of(experiment, samples_of(searched, document, experiment.plan.workers, library));
 }
 
@@ -106,7 +98,8 @@ class LayoutSearch {
     std::vector<Task> tasks;
     for (const Layout& layout : layouts) {
       for (std::size_t draw = 0; draw < searched_.draws.size(); ++draw)
-        tasks.push_back([this, values = layout_values(searched_, draw, layout, strategy_)] {
+        tasks.push_back([this, values = layout_values(searched_.scenario.document, searched_.draws[draw],
+                                                      layout, strategy_)] {
           return to_json_line({}, simulated_setting(searched_, values, library_, limits_));
         });
     }
@@ -152,7 +145,8 @@ class LayoutSearch {
   std::string outcome_of(const Layout& layout) const {
     try {
       const Experiment experiment = build_experiment(
-          searched_.scenario.document, layout_values(searched_, 0, layout, strategy_), library_);
+          searched_.scenario.document,
+          layout_values(searched_.scenario.document, searched_.draws.front(), layout, strategy_), library_);
       return experiment.plan.fits ? kFits : kTooLarge;
     } catch (const InputError& error) {
       return error.what();
@@ -179,8 +173,8 @@ std::vector<std::string> layout_cells(const Layout& layout, bool experts) {
   std::vector<std::string> cells{std::to_string(layout.stages), std::to_string(layout.tensor),
                                  std::to_string(layout.replicas)};
   if (experts) cells.push_back(std::to_string(layout.expert));
-  cells.insert(cells.end(),
-               {std::to_string(layout.zero), std::to_string(layout.micro_batch), layout.recompute});
+  cells.insert(cells.end(), {std::to_string(layout.zero), std::to_string(layout.micro_batch),
+                             to_string(layout.recompute)});
   return cells;
 }
 
@@ -228,7 +222,7 @@ Results layout_results(const SearchedScenario& searched, const std::vector<Tried
     row.set("expert", std::int64_t{layout.expert});
     row.set("zero", std::int64_t{layout.zero});
     row.set("micro_batch", layout.micro_batch);
-    row.set("recompute", std::string(layout.recompute));
+    row.set("recompute", to_string(layout.recompute));
     for (const auto& [column, value] : tried.draws.front().cells)
       if (column != "scenario") row.set(column, value);
     row.set("step_seconds", step_of(tried));

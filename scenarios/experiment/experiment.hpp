@@ -65,11 +65,4 @@ void note_ineffective_options(const YamlMap& map, Experiment& experiment);
 std::vector<std::string> fitting_keys(const YamlNode& document, const std::vector<Assignment>& values,
                                       const Experiment& experiment, Library& library);
 
-/// Where no change alone lets the experiment fit, several together that do, such as "strategy.shard:
-/// parameters, strategy.mesh.tensor: 2": layouts, recomputation, sharding, micro-batches and precision, the
-/// change that saves most memory first; then each is taken back that is not needed. Empty:
-/// none was found. The same parameters.
-std::string fitting_layout(const YamlNode& document, const std::vector<Assignment>& values,
-                           const Experiment& experiment, Library& library);
-
 }  // namespace stepcast

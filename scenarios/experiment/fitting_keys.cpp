@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <limits>
 
 #include "core/error.hpp"
 #include "scenarios/experiment/experiment.hpp"
@@ -91,77 +90,6 @@ std::vector<std::string> fitting_keys(const YamlNode& document, const std::vecto
     if (first != list.end()) keys.push_back(text_of(*first));
   }
   return keys;
-}
-
-namespace {
-
-/// How many times the memory of a device is needed; infinite where the changes are refused.
-double need(const std::vector<Changes>& changes, const YamlNode& document, std::vector<Assignment> values,
-            Library& library) {
-  for (const Changes& one : changes) values = with(one, std::move(values));
-  try {
-    const Experiment built = build_experiment(document, std::move(values), library);
-    return built.plan.memory.total() / built.device.usable_memory;
-  } catch (const InputError&) {
-    return std::numeric_limits<double>::infinity();
-  }
-}
-
-/// Lists of changes that go together, the smallest of each list first.
-std::vector<std::vector<Changes>> layout_changes() {
-  return {{parse_assignments({"strategy.recompute=true"})},
-          {parse_assignments({"strategy.shard=optimizer"}), parse_assignments({"strategy.shard=parameters"})},
-          powers_of_two("strategy.accumulation"),
-          powers_of_two("strategy.mesh.tensor"),
-          powers_of_two("strategy.mesh.pipeline"),
-          {parse_assignments({"strategy.precision=mixed"})}};
-}
-
-constexpr double kFewestWorth = 0.98;  // a change that saves less is not made
-constexpr std::size_t kMostChanges = 4;
-
-}  // namespace
-
-std::string fitting_layout(const YamlNode& document, const std::vector<Assignment>& values,
-                           const Experiment& experiment, Library& library) {
-  std::vector<std::vector<Changes>> lists = layout_changes();
-  std::vector<Changes> made;
-  double now = experiment.plan.memory.total() / experiment.device.usable_memory;
-  const auto tried = [&](const std::vector<Changes>& changes) {
-    return need(changes, document, values, library);
-  };
-  while (now > 1 && made.size() < kMostChanges) {
-    double least = now * kFewestWorth;
-    Changes best;
-    std::size_t from = 0;
-    for (std::size_t list = 0; list < lists.size(); ++list) {
-      for (const Changes& one : lists[list]) {
-        std::vector<Changes> more = made;
-        more.push_back(one);
-        const double needed = tried(more);
-        if (least <= 1 || needed >= least) continue;  // the first that fits
-        least = needed;
-        best = one;
-        from = list;
-      }
-    }
-    if (best.empty()) return "";
-    made.push_back(best);
-    lists.erase(lists.begin() + from);
-    now = least;
-  }
-  if (now > 1) return "";
-  for (std::size_t i = 0; i < made.size();) {  // what later changes have made needless
-    std::vector<Changes> fewer = made;
-    fewer.erase(fewer.begin() + i);
-    if (tried(fewer) <= 1)
-      made = fewer;
-    else
-      ++i;
-  }
-  std::string text;
-  for (const Changes& one : made) text += (text.empty() ? "" : ", ") + text_of(one);
-  return text;
 }
 
 }  // namespace stepcast

@@ -31,25 +31,6 @@ TEST_CASE("where parameters fill the memory, keys that partition them are named"
         std::vector<std::string>{"strategy.zero: 1", "strategy.tensor: 2", "strategy.stages: 2"});
 }
 
-TEST_CASE("where no key alone helps, the layout that fits is named, and it does fit", "[scenarios]") {
-  Library library;
-  const YamlNode document = parse_yaml(
-      "{model: llama3-70b, trace: derived, platform: dgx-h100-pod, workers: 64, global_batch: 64, kernels: "
-      "{precision: bf16, attention: flash, optimizer: adamw}, strategy: {kind: synchronous, precision: "
-      "mixed, "
-      "mesh: {}}}",
-      "text");
-  const Experiment whole = build_experiment(document, {}, library);
-  REQUIRE_FALSE(whole.plan.fits);
-  REQUIRE(fitting_keys(document, {}, whole, library).empty());
-  const std::string layout = fitting_layout(document, {}, whole, library);
-  CHECK(layout == "strategy.shard: parameters, strategy.recompute: true");
-  std::vector<Assignment> values{parse_assignment("strategy.shard=parameters")};
-  CHECK_FALSE(build_experiment(document, values, library).plan.fits);
-  values.push_back(parse_assignment("strategy.recompute=true"));
-  CHECK(build_experiment(document, values, library).plan.fits);
-}
-
 TEST_CASE("torchtitan is FSDP2 with selective recomputation, without a key mesh too", "[scenarios]") {
   Library library;
   const auto memory = [&](const std::string& strategy) {

@@ -1,7 +1,8 @@
+#include "commands/layout.hpp"
+
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "commands/search/layout.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "tests/scenarios/scenario_text.hpp"
 
@@ -50,7 +51,7 @@ TEST_CASE("the values of a layout replace keys that divide, and those that its k
                       .zero = 1,
                       .micro_batch = 2,
                       .micro_batches = 3,
-                      .recompute = "full",
+                      .recompute = Layout::Recompute::full,
                       .sequence_parallel = true};
   CHECK(to_string(layout) == "pipeline 2, tensor 4, data 8, expert 2, ZeRO 1, micro-batch 2, recompute full");
   CHECK(texts_of(values_of(layout, strategy)) ==
@@ -89,4 +90,23 @@ TEST_CASE("layouts hold whatever kind the stack has", "[commands]") {
   };
   CHECK(memory(3) < memory(1));
   CHECK(memory(1) < memory(0));
+}
+
+TEST_CASE("where no key alone helps, the layout that fits is named, and it does fit", "[commands]") {
+  Library library;
+  const YamlNode document = parse_yaml(
+      "{model: llama3-70b, trace: derived, platform: dgx-h100-pod, workers: 64, global_batch: 64, kernels: "
+      "{precision: bf16, attention: flash, optimizer: adamw}, strategy: {kind: synchronous, precision: "
+      "mixed, "
+      "mesh: {}}}",
+      "text");
+  const Experiment whole = build_experiment(document, {}, library);
+  REQUIRE_FALSE(whole.plan.fits);
+  REQUIRE(fitting_keys(document, {}, whole, library).empty());
+  const std::string layout = fitting_layout(document, {}, whole, library);
+  CHECK(layout == "{kind: synchronous, shard: parameters, recompute: full}");
+  std::vector<Assignment> values{parse_assignment("strategy.shard=parameters")};
+  CHECK_FALSE(build_experiment(document, values, library).plan.fits);
+  values.push_back(parse_assignment("strategy.recompute=full"));
+  CHECK(build_experiment(document, values, library).plan.fits);
 }

@@ -18,7 +18,7 @@ struct Layout {
   int zero = 0;                  ///< ZeRO stage over the replicas
   std::int64_t micro_batch = 1;  ///< samples of a replica at once
   std::int64_t micro_batches = 1;
-  const char* recompute = "none";  ///< what is computed again in the backward pass
+  enum class Recompute { none, operators, full } recompute = Recompute::none;
   bool equal_stages = true;        ///< of as many blocks each; false: of about equal times
   bool sequence_parallel = false;  ///< of the devices that share layers
 };
@@ -35,9 +35,28 @@ std::string to_string(const Layout& layout);
 /// The same without what is computed again.
 std::string name_without_recompute(const Layout& layout);
 
+/// "none", "operators" or "full", as the key `recompute` has them.
+std::string to_string(Layout::Recompute recompute);
+
 /// The assignments that give a scenario the layout, with all of its samples. Keys of its strategy that say
 /// how to divide are replaced.
 /// @param strategy  the mapping `strategy` of the scenario
 std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy);
+
+/// `values` with those of a layout in place of what they and the document say about the batch.
+/// @param strategy  the mapping `strategy` of the scenario with `values`
+std::vector<Assignment> layout_values(const YamlNode& document, std::vector<Assignment> values,
+                                      const Layout& layout, const YamlNode& strategy);
+
+/// The layout nearest to plain replicas with which an experiment fits that does not, and that has its
+/// samples: of the fewest stages, then of the fewest devices that share layers, of the least that is computed
+/// again, and of the lowest ZeRO stage. Each is tried by building the experiment again.
+/// @param values      those that give `experiment` with `document`
+/// @param experiment  build_experiment(document, values, library)
+/// @return as the mapping `strategy` of the scenario, such as "{kind: synchronous, shard: parameters,
+/// recompute:
+///         full}", which keeps its other keys; empty if none fits, or for a strategy that is not divided so
+std::string fitting_layout(const YamlNode& document, const std::vector<Assignment>& values,
+                           const Experiment& experiment, Library& library);
 
 }  // namespace stepcast

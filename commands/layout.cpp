@@ -1,17 +1,23 @@
-#include "commands/search/layout.hpp"
+#include "commands/layout.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "commands/search_space.hpp"
+#include "core/error.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
+
+using Recompute = Layout::Recompute;
 
 constexpr std::array<std::int64_t, 4> kMicroBatches{1, 2, 4, 8};
 
@@ -20,12 +26,6 @@ constexpr std::array<std::int64_t, 4> kMicroBatches{1, 2, 4, 8};
 std::vector<int> zero_stages(int stages, int replicas) {
   if (replicas == 1) return {0};
   return stages == 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 1};
-}
-
-/// What may be computed again, the least first.
-const std::vector<const char*>& recomputations(bool transformer) {
-  static const std::vector<const char*> all{"none", "operators", "full"}, blocks{"none", "full"};
-  return transformer ? all : blocks;
 }
 
 void add_layouts(Layout layout, std::int64_t samples, bool transformer, std::vector<Layout>& layouts) {
@@ -39,9 +39,9 @@ void add_layouts(Layout layout, std::int64_t samples, bool transformer, std::vec
     layout.micro_batches = whole / micro_batch;
     for (const int zero : zero_stages(layout.stages, layout.replicas)) {
       layout.zero = zero;
-      for (const char* recompute : recomputations(transformer)) {
+      for (const Recompute recompute : {Recompute::none, Recompute::operators, Recompute::full}) {
         layout.recompute = recompute;
-        layouts.push_back(layout);
+        if (transformer || recompute != Recompute::operators) layouts.push_back(layout);
       }
     }
   }
@@ -89,17 +89,29 @@ std::string name_without_recompute(const Layout& layout) {
   return text + fmt::format(", micro-batch {}", layout.micro_batch);
 }
 
-std::string to_string(const Layout& layout) {
-  const std::string text = name_without_recompute(layout), what = layout.recompute;
-  return what == "none" ? text : fmt::format("{}, recompute {}", text, what);
+std::string to_string(Layout::Recompute recompute) {
+  constexpr std::array kWords{"none", "operators", "full"};
+  return kWords.at(ordinal(recompute));
 }
+
+std::string to_string(const Layout& layout) {
+  const std::string text = name_without_recompute(layout);
+  return layout.recompute == Recompute::none
+             ? text
+             : fmt::format("{}, recompute {}", text, to_string(layout.recompute));
+}
+
+namespace {
+
+constexpr std::array kShards{"none", "optimizer", "gradients", "parameters"};
+
+}  // namespace
 
 std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy) {
   constexpr std::array kDividing{"mesh",         "shard",  "shard_within", "stages",
                                  "tensor",       "zero",   "stage",        "micro_batches",
                                  "accumulation", "ways",   "split_points", "split",
                                  "schedule",     "chunks", "recompute",    "sequence_parallel"};
-  constexpr std::array kShards{"none", "optimizer", "gradients", "parameters"};
   std::vector<Assignment> values;
   const auto set = [&values](const char* key, auto value) {
     values.push_back(assignment(std::string("strategy.") + key, value));
@@ -115,11 +127,56 @@ std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy
   set("mesh", std::move(axes));
   set("shard", kShards.at(static_cast<std::size_t>(layout.zero)));
   set("accumulation", layout.micro_batches);
-  set("recompute", layout.recompute);
+  set("recompute", to_string(layout.recompute));
   if (layout.sequence_parallel) set("sequence_parallel", true);
   set("split", layout.equal_stages ? "blocks" : "time");
   values.push_back(assignment("global_batch", layout.replicas * layout.micro_batch * layout.micro_batches));
   return values;
+}
+
+std::vector<Assignment> layout_values(const YamlNode& document, std::vector<Assignment> values,
+                                      const Layout& layout, const YamlNode& strategy) {
+  std::erase_if(values, [](const Assignment& one) { return one.path == "batch_per_worker"; });
+  if (find_path(document, "batch_per_worker") != nullptr) values.push_back(removal("batch_per_worker"));
+  const auto own = values_of(layout, strategy);
+  values.insert(values.end(), own.begin(), own.end());
+  return values;
+}
+
+namespace {
+
+std::string text_of(const Layout& layout) {
+  std::vector<std::string> axes, keys{fmt::format("kind: {}", kPlainReplicas)};
+  for (const auto& [axis, size] :
+       {std::pair("pipeline", layout.stages), {"tensor", layout.tensor}, {"expert", layout.expert}})
+    if (size > 1) axes.push_back(fmt::format("{}: {}", axis, size));
+  if (!axes.empty()) keys.push_back(fmt::format("mesh: {{{}}}", fmt::join(axes, ", ")));
+  if (layout.sequence_parallel) keys.emplace_back("sequence_parallel: true");
+  if (layout.zero > 0) keys.push_back(fmt::format("shard: {}", kShards.at(layout.zero)));
+  if (layout.recompute != Recompute::none) keys.push_back("recompute: " + to_string(layout.recompute));
+  if (layout.micro_batches > 1) keys.push_back(fmt::format("accumulation: {}", layout.micro_batches));
+  return fmt::format("{{{}}}", fmt::join(keys, ", "));
+}
+
+}  // namespace
+
+std::string fitting_layout(const YamlNode& document, const std::vector<Assignment>& values,
+                           const Experiment& experiment, Library& library) {
+  if (!has_option(experiment.strategy, "strategy.recompute")) return "";
+  std::vector<Layout> layouts = layouts_of(experiment, std::llround(experiment.plan.samples_a_step));
+  std::ranges::stable_sort(layouts, {}, [](const Layout& one) {
+    return std::tuple(one.stages, one.tensor, one.recompute, one.zero, one.expert, one.micro_batches);
+  });
+  const YamlNode strategy = *find_path(document_with(document, values, library), "strategy");
+  const auto fits = [&](const Layout& one) {
+    try {
+      return build_experiment(document, layout_values(document, values, one, strategy), library).plan.fits;
+    } catch (const InputError&) {
+      return false;  // this network or platform refuses it
+    }
+  };
+  const auto found = std::ranges::find_if(layouts, fits);
+  return found == layouts.end() ? "" : text_of(*found);
 }
 
 }  // namespace stepcast
