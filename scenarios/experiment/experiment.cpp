@@ -63,7 +63,6 @@ void read_platform_and_device(const YamlValue& value, Library& library, Experime
 }
 
 void apply(const SimulationOptions& simulation, Experiment& experiment) {
-  experiment.steps = simulation.steps;
   experiment.seed = simulation.seed;
   experiment.fidelity = simulation.fidelity;
   experiment.fold = simulation.fold;
@@ -161,12 +160,21 @@ bool has_own_samples(const Plan& plan) {
   return plan.samples_a_step == static_cast<double>(ranks) * static_cast<double>(plan.batch_per_worker);
 }
 
+const Strategy& strategy_of(const YamlMap& map) {
+  const YamlValue options = map.at("strategy", "a mapping with kind");
+  return strategies()
+      [map_with_kind(options, strategy_names()).at("kind", "a strategy").one_of(strategy_names())];
+}
+
+int usual_steps(const YamlMap& map) {
+  const Strategy& strategy = strategy_of(map);
+  return strategy.usual_steps == nullptr ? 1 : strategy.usual_steps(map.at("strategy"));
+}
+
 Plan read_plan(const YamlMap& map, PlacementRule placement, Experiment& experiment, Library& library,
                const Overrides& overrides) {
   const YamlValue trace = map.at("trace", "names in models/traces/, or derived");
-  const YamlValue options = map.at("strategy", "a mapping with kind");
-  const std::size_t kind =
-      map_with_kind(options, strategy_names()).at("kind", "a strategy").one_of(strategy_names());
+  const Strategy& strategy = strategy_of(map);
   Setting setting{experiment.model, experiment.device, experiment.platform,
                   place_workers(experiment.platform, read_workers(map, experiment.platform, overrides),
                                 placement, experiment.seed)};
@@ -190,8 +198,8 @@ Plan read_plan(const YamlMap& map, PlacementRule placement, Experiment& experime
     map.value().refuse("this command needs batch_per_worker, the samples of one step of a worker");
   if (const auto data = map.maybe("data")) read_data(*data, experiment.platform, setting, experiment.noise);
   setting.memory = read_memory(map.maybe("memory"), experiment.device.choice());
-  experiment.strategy = strategies()[kind].kind;
-  Plan plan = strategies()[kind].plan(options, setting);
+  experiment.strategy = strategy.kind;
+  Plan plan = strategy.plan(map.at("strategy"), setting);
   if (experiment.noise.imbalance > 0 && !has_own_samples(plan))
     map.at("data").any_map().at("imbalance").refuse("only valid where every worker has samples of its own");
   return plan;
@@ -265,7 +273,7 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   experiment.noise.jitter = overrides.jitter.value_or(experiment.noise.jitter);
   apply(keys.simulation, experiment);
   experiment.seed += overrides.more_seed;
-  experiment.steps = overrides.steps.value_or(experiment.steps);
+  experiment.steps = overrides.steps ? *overrides.steps : keys.simulation.steps.value_or(usual_steps(map));
   if (const auto epoch = map.maybe("epoch")) {
     const DataSetSize size = read_epoch(*epoch, experiment.model);
     experiment.epoch_samples = size.samples;

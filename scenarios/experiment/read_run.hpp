@@ -21,7 +21,7 @@ void read_data(const YamlValue& value, const Platform& platform, Setting& settin
 
 /// `simulation:` of a run.
 struct SimulationOptions {
-  int steps = 1;
+  std::optional<int> steps;  ///< none: as many as the strategy needs
   std::uint64_t seed = 1;
   Fidelity fidelity = Fidelity::automatic;
   Folding fold = Folding::automatic;

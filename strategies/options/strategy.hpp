@@ -51,6 +51,8 @@ struct Strategy {
   std::vector<TimedArithmetic> (*timed_arithmetic)(const ArithmeticPlace& place) = nullptr;
   /// Devices that its servers take besides those of the workers; null: none.
   int (*server_devices)(const YamlValue& options) = nullptr;
+  /// Steps that are simulated where the scenario does not say; null: 1.
+  int (*usual_steps)(const YamlValue& options) = nullptr;
   /// Whether a worker sends or receives arrays of the whole network in every step, so that a step finds the
   /// caches in another state.
   bool exchanges_every_step = true;

@@ -110,7 +110,8 @@ Strategy elastic_averaging_strategy() {
           "small-cnn",
           {"easgd"},
           elastic_arithmetic,
-          server_devices};
+          server_devices,
+          usual_server_steps};
 }
 
 }  // namespace stepcast

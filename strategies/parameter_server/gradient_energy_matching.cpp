@@ -128,7 +128,8 @@ Strategy gradient_energy_matching_strategy() {
           "small-cnn",
           {},
           matching_arithmetic,
-          server_devices};
+          server_devices,
+          usual_server_steps};
 }
 
 }  // namespace stepcast

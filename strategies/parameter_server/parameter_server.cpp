@@ -283,7 +283,8 @@ Strategy parameter_server_strategy() {
           "small-cnn",
           {"downpour"},
           server_arithmetic,
-          server_devices};
+          server_devices,
+          usual_server_steps};
 }
 
 }  // namespace stepcast

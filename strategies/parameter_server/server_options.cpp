@@ -134,6 +134,16 @@ int server_devices(const YamlValue& options) {
   return read.shards + read.sub_masters;
 }
 
+int usual_server_steps(const YamlValue& options) {
+  constexpr std::int64_t kSteps = 100, kExchanges = 10, kMost = 100'000;
+  std::int64_t longest = 1;
+  const YamlMap map = options.any_map();
+  for (const char* key : {"period", "n_push", "n_fetch"}) {
+    if (const auto value = map.maybe(key)) longest = std::max(longest, value->integer(1, kMost));
+  }
+  return static_cast<int>(std::clamp(kExchanges * longest, kSteps, kMost));
+}
+
 void use_measured_update(const Setting& setting, const char* arithmetic, ServerOptions& options) {
   if (!options.apply_time && !options.apply_trace && options.apply_arrays > 0)
     options.apply_time = setting.measured_time(arithmetic);

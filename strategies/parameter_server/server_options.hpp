@@ -110,6 +110,10 @@ Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int ind
 /// Devices that the shards and sub-masters of a mapping `strategy:` take besides the workers'.
 int server_devices(const YamlValue& options);
 
+/// Steps after which workers that started together meet their servers independently of each other: 100, or
+/// ten exchanges of each worker if these are more. @param options  the mapping `strategy`
+int usual_server_steps(const YamlValue& options);
+
 /// Takes the measured time of a server's arithmetic where the scenario says nothing about it.
 void use_measured_update(const Setting& setting, const char* arithmetic, ServerOptions& options);
 

@@ -74,6 +74,21 @@ TEST_CASE("times of a batch that was not measured are computed from the given tr
   CHECK(accumulated.plan.batch_per_worker == 16);
 }
 
+TEST_CASE("as many steps are simulated as workers with servers need to become independent", "[scenarios]") {
+  Scenario scenario = read_scenario(shipped_scenario("resnet50-ethernet-cpu"), {});
+  std::erase_if(scenario.document.entries, [](const auto& one) { return one.first.text == "simulation"; });
+  Library library;
+  const auto steps = [&](const std::string& strategy, const std::string& more = "workers=4") {
+    return build_experiment(scenario.document, parse_assignments({"workers=4", "strategy=" + strategy, more}),
+                            library)
+        .plan.steps;
+  };
+  CHECK(steps("{kind: synchronous}") == 1);
+  CHECK(steps("{kind: parameter_server}") == 100);
+  CHECK(steps("{kind: elastic_averaging, period: 20}") == 200);
+  CHECK(steps("{kind: elastic_averaging, period: 20}", "simulation.steps=3") == 3);
+}
+
 TEST_CASE("without a given batch a worker uses that of the trace", "[scenarios]") {
   Scenario scenario = read_scenario(shipped_scenario("resnet50-ethernet-cpu"), {});
   std::erase_if(scenario.document.entries,
