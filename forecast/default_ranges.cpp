@@ -139,7 +139,8 @@ bool matters(const Scenario& scenario, const Experiment& largest, const std::str
   if (kind == kInside) return spread.servers == 1;
   if (kind == kSlowdown) return !is_given(scenario, "strategy.compute_slowdown");
   if (kind == kHost)
-    return is_given(scenario, "strategy.host_work") || largest.device.host_operation.value > 0;
+    return is_given(scenario, "strategy.host_work") || is_given(scenario, "strategy.host_turn") ||
+           largest.device.host_operation.value > 0;
   if (kind == kDevices)
     return !is_given(scenario, "noise") && largest.noise.device_spread > 0 && !largest.plan.asynchronous;
   if (kind != kSpread) return true;

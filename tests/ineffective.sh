@@ -71,6 +71,8 @@ works strategy.host_operation "0 s" "1 ms"
 idle strategy.host_operation "0 s" "1 ms" platform=ethernet-cpu "set={}"
 idle strategy.host_operation "0 s" "1 ms" trace=small-cnn-b64-cpu
 works strategy.host_work "0 s" "10 ms"
+works strategy.host_turn "0 s" "10 ms"
+works strategy.input_rate "1 GB/s" "10 GB/s"
 works strategy.compute_factor 1 2
 works strategy.precision f32 mixed
 works strategy.threads 1 2

@@ -111,7 +111,7 @@ void scale_times(const Factors& factors, YamlNode& document) {
   if (const YamlNode* layers = find_path(document, "factors.layer_times"))
     assign(document, {"strategy.compute_factor", YamlNode(*layers)});
   if (find_path(document, "factors.host_work") == nullptr) return;
-  for (const char* key : {"strategy.host_work", "strategy.host_operation"}) {
+  for (const char* key : {"strategy.host_work", "strategy.host_turn", "strategy.host_operation"}) {
     const YamlNode* time = find_path(document, key);
     if (time == nullptr) continue;
     YamlNode scaled = *time;

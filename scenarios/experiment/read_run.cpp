@@ -216,7 +216,7 @@ const Fields<Factors>& factor_fields() {
       field("fp8_products", &Factors::fp8_products, factor,
             "with `trace: derived`: factor on the times of products in fp8"),
       field("host_work", &Factors::host_work, factor,
-            "factor on the host's times, `strategy.host_work` and `strategy.host_operation`")};
+            "factor on the host's times, `strategy.host_work`, `host_turn` and `host_operation`")};
   return fields;
 }
 

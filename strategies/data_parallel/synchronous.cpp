@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/fields.hpp"
+#include "models/cost/activation_memory.hpp"
 #include "models/cost/roofline.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/strategy.hpp"
@@ -193,12 +194,16 @@ void add_bucket_copies(const Workload& workload, Plan& plan, SynchronousRun& run
   }
 }
 
-/// Spreads the host work of a step, for all workers of the fullest server, over its passes by their times.
-void add_host_work(const Platform& platform, const Plan& plan, const Synchronous& options,
-                   Workload& workload) {
+/// Workers of the fullest server.
+int most_workers(const Platform& platform, const Plan& plan) {
   std::map<int, int> workers;  // by server
   int most = 0;
   for (const int endpoint : plan.endpoints) most = std::max(most, ++workers[platform.node_of(endpoint)]);
+  return most;
+}
+
+/// Spreads the host work of a step, for all workers of a server, over its passes by their times.
+void add_host_work(int most, const Synchronous& options, Workload& workload) {
   double passes = 0;
   for (const LayerSeconds& layer : workload.median)
     passes += options.micro_batches * ((options.recompute ? 2 : 1) * layer.forward + layer.backward);
@@ -213,6 +218,7 @@ void add_host_work(const Platform& platform, const Plan& plan, const Synchronous
 /// Says why the plan cannot run for real, where a library's waits and copies are simulated.
 std::string simulated_only(const Plan& plan, const SynchronousRun& run) {
   if (run.unpack.duration.value > 0) return "copies of strategy.bucket_copies are simulated";
+  if (run.options.host_turn.value > 0) return "strategy.host_turn and input_rate are simulated";
   const bool waits = std::ranges::any_of(plan.collectives, [](auto& one) { return one.wait.value > 0; });
   return waits || run.options.host_work.value > 0 ? "waits of strategy.cycle and host_work are simulated"
                                                   : "";
@@ -224,6 +230,11 @@ const Fields<Synchronous>& synchronous_fields() {
       field("host_work", &Synchronous::host_work, duration(),
             "host work of a step, which runs at the same time as the devices' work; the workers of a server "
             "take turns"),
+      field("host_turn", &Synchronous::host_turn, duration(),
+            "host time of a step for each device of a server, which its one process serves in turn while all "
+            "of them wait"),
+      field("input_rate", &Synchronous::input_rate, bandwidth(),
+            "rate at which that process copies each device's input (fp32), in turn, before the step"),
       field("bucket_copies", &Synchronous::bucket_copies,
             choice<Copies>({{"none", Copies::none}, {"device", Copies::device}, {"host", Copies::host}}),
             "copies of each bucket before and after its sum: into one buffer and back, or to the host and "
@@ -311,7 +322,9 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
     const bool summed = run.options.synchronized_batch_norm && statistics.value > 0;
     run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : CollectiveId{});
   }
-  if (run.options.host_work.value > 0) add_host_work(platform, plan, run.options, workload);
+  const int most = most_workers(platform, plan);
+  if (run.options.host_work.value > 0) add_host_work(most, run.options, workload);
+  run.options.step_overhead = run.options.step_overhead + most * run.options.host_turn;
   plan.simulated_only = simulated_only(plan, run);
   plan.workloads.push_back(std::move(workload));
   plan.roles.push_back({"worker", RankId(0), workers, 0, true,
@@ -332,9 +345,13 @@ const Keys& synchronous_keys() {
 Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, synchronous_keys());
   const TrainingOptions training = read_training_options(map);
-  const Synchronous options = synchronous_options(map, setting, training);
+  Synchronous options = synchronous_options(map, setting, training);
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), options.micro_batches);
   const std::int64_t micro_batch = batch / options.micro_batches;
+  if (options.input_rate) {
+    const Bytes input{4 * input_elements(setting.model) * static_cast<double>(batch)};  // fp32
+    options.host_turn = options.host_turn + input / *options.input_rate;
+  }
   auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
   workload.buckets = read_gradient_buckets(map, setting, training.element(), workload);
   workload.input = micro_batch * setting.sample_size;

@@ -29,10 +29,13 @@ struct Synchronous {
   int prefetch = 1;              ///< micro-batches loaded ahead; 0: the worker waits for each load
   Seconds host_synchronization;  ///< host waits for the device before every collective; 0: stream-ordered
   Seconds host_work;             ///< host work of a step; the workers of a server take turns at it
-  Seconds step_overhead;         ///< time of a step outside the layers, such as input work
+  Seconds
+      host_turn;  ///< before a step, while all devices of a server wait: its one process serves each in turn
+  Seconds step_overhead;  ///< time of a step outside the layers, such as input work
   BucketCopies bucket_copies = BucketCopies::none;
-  BytesPerSecond copy_rate;                 ///< of one copy of a bucket
-  std::optional<BytesPerSecond> host_swap;  ///< activations wait on the host, to which this is the bandwidth
+  BytesPerSecond copy_rate;                  ///< of one copy of a bucket
+  std::optional<BytesPerSecond> input_rate;  ///< at which a server's process copies inputs in host_turn
+  std::optional<BytesPerSecond> host_swap;   ///< activations wait on the host, to which this is the bandwidth
   GradientCompression compression;
 };
 

@@ -216,14 +216,9 @@ const Fields<MeshOptions>& mesh_fields() {
 }
 
 /// Keys of `kind: synchronous` whose work a mesh does not have.
-constexpr const char* kNotOfMesh[] = {"cycle",
-                                      "negotiation",
-                                      "host_lead",
-                                      "host_work",
-                                      "host_synchronization",
-                                      "host_swap",
-                                      "bucket_copies",
-                                      "synchronized_batch_norm"};
+constexpr const char* kNotOfMesh[] = {
+    "cycle",      "negotiation",          "host_lead", "host_work",     "host_turn",
+    "input_rate", "host_synchronization", "host_swap", "bucket_copies", "synchronized_batch_norm"};
 
 /// Sets the data axis where it is not given, and checks that the axes make up the workers.
 void complete_axes(const YamlMap& map, int workers, Mesh& mesh) {

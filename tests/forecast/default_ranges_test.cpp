@@ -86,6 +86,7 @@ TEST_CASE("the start of kernels has a range where times are derived, and host wo
   const std::string host = kServers.substr(0, kServers.find("strategy:")) +
                            "strategy: {kind: synchronous, host_work: 1 ms}\nworkers: 16\n";
   CHECK(has(host, "host_work assumed"));
+  CHECK(has(std::string(host).replace(host.find("host_work"), 9, "host_turn"), "host_work assumed"));
   CHECK(has(host + "uncertainty: {host_work: measured}\n", "host_work measured"));
 }
 

@@ -359,3 +359,20 @@ TEST_CASE("a training takes the power of its devices for its hours", "[forecast]
   });
   CHECK(got[1] == Approx(got[0] * 4 * 0.250));
 }
+
+TEST_CASE("one process copies the inputs of all devices of a server before a step", "[forecast]") {
+  const Scenario scenario = scenario_of(
+      "name: n\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nbatch_per_worker: 64\n"
+      "noise: {jitter: none}\nstrategy: {kind: synchronous}\nsweep: {workers: [8]}\n");
+  Library library;
+  const auto step = [&](const std::vector<std::string>& more) {
+    auto values = scenario.points.front().values;
+    for (const std::string& one : more) values.push_back(parse_assignment(one));
+    return *simulate_point(build_experiment(scenario.document, values, library)).number("step_seconds");
+  };
+  const double bare = step({}), input = 8 * 64 * 4.0 * 28 * 28;  // bytes of all devices
+  CHECK(step({"strategy.input_rate=1 GB/s"}) - bare == Approx(input / 1e9));
+  CHECK(step({"strategy.input_rate=1 GB/s", "strategy.accumulation=2"}) - step({"strategy.accumulation=2"}) ==
+        Approx(input / 1e9));  // in half the samples each
+  CHECK(step({"strategy.host_turn=1 ms", "factors.host_work=2"}) - bare == Approx(16e-3));
+}

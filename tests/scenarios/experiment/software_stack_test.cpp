@@ -119,6 +119,16 @@ TEST_CASE("stacks that pack gradients copy them into buffers, or to the host", "
   CHECK_FALSE(copies("lbann"));
 }
 
+TEST_CASE("Horovod sums on hosts after the pass, on GPUs beside it", "[scenarios]") {
+  const auto idle = [](const std::string& stack) {  // a key that counts beside the pass only
+    const Plan plan = with_strategy("kind: synchronous, like: " + stack + ", compute_slowdown: 1.1").plan;
+    return !plan.ineffective_keys.empty();
+  };
+  CHECK_FALSE(idle("horovod"));
+  CHECK(idle("horovod-mpi"));
+  CHECK_FALSE(idle("horovod-mpi, overlap: true"));
+}
+
 TEST_CASE("the threads of a stack over sockets limit the rate of a NIC, and no slower one", "[scenarios]") {
   const auto nic = [](const std::string& stack, const std::string& bandwidth) {
     return with_strategy("kind: synchronous, like: " + stack, {"platform.network.bandwidth=" + bandwidth})

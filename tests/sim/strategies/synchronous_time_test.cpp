@@ -247,4 +247,27 @@ TEST_CASE("host work that a server's workers share bounds the step, beside the d
   CHECK(step(0.500, 6) == exactly(0.500 + ring_seconds(6) + kUpdate));  // one worker a server
 }
 
+TEST_CASE("the one process of a server serves its devices in turn while all of them wait", "[sim]") {
+  const auto added = [](int workers, const std::string& node) {
+    const std::string text = "name: test\nsource: test\ndevice: none\nnodes: 2\nmax_nodes: 2\nnode:\n  " +
+                             node +
+                             "\n  device_link: {bandwidth: 12 GB/s, latency: 1 us}\n  memory: {bandwidth: 60 "
+                             "GB/s, latency: 0 us}\n"
+                             "network: {kind: switch, bandwidth: 1 GB/s, latency: 1 us}\n"
+                             "messages:\n  between_nodes: [{overhead: 0 s, bandwidth_factor: 1}]\n"
+                             "  inside_node: [{overhead: 0 s, bandwidth_factor: 1}]\n";
+    const YamlNode root = parse_yaml(text, "test.yaml");
+    const auto step = [&](double turn) {
+      Run run(read_platform(YamlValue(root, "")), workers, three_layers({1e9}));
+      run.options.host_turn = {turn};
+      return run.result().steps.at(0).seconds;
+    };
+    return step(0.040) - step(0);
+  };
+  CHECK(added(1, "kind: single") == Approx(0.040));
+  CHECK(added(2, "kind: single") == Approx(0.040));  // a process each
+  CHECK(added(2, "kind: pcie\n  devices: 4") == Approx(2 * 0.040));
+  CHECK(added(6, "kind: pcie\n  devices: 4") == Approx(4 * 0.040));  // of the fullest server
+}
+
 }  // namespace stepcast::synchronous_time_test
