@@ -65,6 +65,7 @@ run() {
 run memory-2 small --ranks 2
 run memory-2-spatial-pipeline spatial-pipeline --ranks 2
 run memory-2-tensor tensor --ranks 2
+run memory-2-tokens tokens --ranks 2
 run memory-2-strategies strategies --ranks 2
 run memory-2-input input --ranks 2
 run memory-2-filters filters --ranks 2

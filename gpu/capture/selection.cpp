@@ -102,6 +102,8 @@ std::string unsupported_on_gpus(const Experiment& experiment, int ranks) {
   if (uses_mpi(experiment.plan))
     return "all_reduce: mpi is not supported on GPUs: their ranks do not use MPI";
   if (needs_processor(experiment.model)) return "kind locally_connected is not supported on GPUs";
+  if (experiment.plan.partition.tokens.any())
+    return "sequence_parallel and mesh.context are not supported on GPUs";
   const std::string why = unsupported_in_real_run(experiment.plan, ranks, false);
   return why.empty() && experiment.learning ? unsupported_real_learning(experiment) : why;
 }

@@ -78,6 +78,18 @@ struct LayerSite {
   LayerKernel* computed_by = nullptr;
 };
 
+/// The exchanges of a layer with ranks that have other tokens of the same samples (TokenExchange), before or
+/// after its passes. Forward they carry activations, in the backward-data pass error signals.
+class TokenTransfer {
+ public:
+  virtual ~TokenTransfer() = default;
+
+  /// Copies what this rank sends next into the buffer of the collective, in memory of the backend.
+  virtual std::span<float> pack(Pass pass) = 0;
+  /// Copies what the collective left in the buffer to where the layer, or its neighbours, read it.
+  virtual void unpack(Pass pass) = 0;
+};
+
 /// One layer with fixed shapes that computes on a backend.
 ///
 /// A step runs forward, backward_data and backward_weights in this order; a later pass uses what an earlier
@@ -142,6 +154,9 @@ class LayerKernel {
   /// call `run` takes this rank's numbers for the sum over all ranks.
   virtual void defer_sums() {}
   virtual void finish(Pass) {}
+
+  /// The exchanges of a layer whose tokens ranks divide; null for other layers.
+  virtual TokenTransfer* token_transfer() { return nullptr; }
 
   /// Losses: the values that the output is compared with (class indices for softmax_cross_entropy); null for
   /// other layers.

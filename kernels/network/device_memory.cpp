@@ -43,14 +43,17 @@ BoxMove reversed(BoxMove box) {
 
 void move_on_host(const BoxMove& box, const float* from, float* to) {
   if (std::ranges::find(box.size, 0) != box.size.end()) return;
-  std::vector<std::int64_t> at(box.size.size(), 0);
+  // Rows that are adjacent on both sides are copied at once.
+  const bool rows = !box.size.empty() && box.from_stride.back() == 1 && box.to_stride.back() == 1;
+  const std::int64_t row = rows ? box.size.back() : 1;
+  std::vector<std::int64_t> at(box.size.size() - (rows ? 1 : 0), 0);
   while (true) {
     std::int64_t source = box.from_offset, target = box.to_offset;
     for (std::size_t i = 0; i < at.size(); ++i) {
       source += at[i] * box.from_stride[i];
       target += at[i] * box.to_stride[i];
     }
-    to[target] = from[source];
+    std::copy_n(from + source, row, to + target);
     std::size_t i = at.size();
     while (i > 0 && ++at[i - 1] == box.size[i - 1]) at[--i] = 0;
     if (i == 0) return;

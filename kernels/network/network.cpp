@@ -4,15 +4,21 @@
 #include <cmath>
 #include <tuple>
 
+#include "kernels/network/token_layer.hpp"
+
 namespace stepcast {
 namespace {
 
 /// The share of the targets of a loss that a rank has; 1 if it has all, or no loss.
 double share_of_targets(const SharedPart& part, std::size_t layer) {
   const Layer &own = part.model.layers[layer], &whole = part.whole.layers[layer];
-  if (!is_loss(own.kind) || own.kind == LayerKind::softmax_cross_entropy) return 1;
-  return static_cast<double>(stepcast::elements(own.input)) /
-         static_cast<double>(stepcast::elements(whole.input));
+  if (!is_loss(own.kind)) return 1;
+  const auto targets = [&](const Layer& loss) {
+    const bool classes = own.kind == LayerKind::softmax_cross_entropy;
+    return static_cast<double>(stepcast::elements(loss.input)) /
+           static_cast<double>(classes ? loss.input.back() : 1);
+  };
+  return targets(own) / targets(whole);
 }
 
 constexpr std::size_t kAlignment = 16;  // floats: one cache line
@@ -50,7 +56,10 @@ void Network::make_kernels() {
     trains_.push_back(trains);
     kernels_.emplace_back();
     if (!in_part(i)) continue;
-    kernels_.back() = backend_.make_kernel(site_of(i));
+    const bool exchanges = part.tensor_shard != nullptr && !part.tensor_shard->exchanged.empty() &&
+                           part.tensor_shard->exchanged[i];
+    kernels_.back() = exchanges ? make_token_layer(backend_, site_of(i), *part.tensor_shard->exchanged[i])
+                                : backend_.make_kernel(site_of(i));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "models/network/model.hpp"
 #include "models/partition/spatial_shard.hpp"
+#include "models/partition/token_division.hpp"
 
 namespace stepcast {
 
@@ -16,11 +17,17 @@ struct LayerShare {
     columns,  ///< dense, partitioned by units: the error signal of its input is a partial sum
     rows,     ///< dense, partitioned by inputs: its output, without the bias, is a partial sum
     classes,  ///< softmax_cross_entropy: sums of exponentials and the target's score are partial sums
+    tokens,   ///< a layer that depends on the place of its tokens, which are `tokens`: positions, dropout
+    queries,  ///< attention of the queries of `tokens` with keys and values of all, which are its second
+              ///< input
   };
 
   Form form{};
   Rows classes;  ///< classes of the whole layer that the device scores; further classes of its part are
                  ///< padding
+  /// Of every sample; of `rows`: those to whose partial sums this device adds the bias; empty: all, in a sum.
+  std::vector<Rows> tokens = {};
+  std::int64_t whole_tokens = 0;  ///< with Form::tokens: tokens of a whole sample
 };
 
 /// The part of an array that a device has. The array is taken as a matrix with one row for each index of its
@@ -49,6 +56,11 @@ struct SharedPart {
   std::vector<std::optional<GatheredInput>> gathered = {};
   /// Its part of every sample in the first layers (machine_shard); none: whole samples.
   std::optional<SpatialShard> spatial = {};
+  /// For each layer, what it exchanges with ranks that have other tokens (token_shard); empty: nothing.
+  std::vector<std::optional<TokenExchange>> exchanged = {};
+  /// For each layer, whether its gradient is summed over ranks that share the layers, because they have
+  /// different tokens of it; empty: no layer.
+  std::vector<bool> summed = {};
 };
 
 /// The gathered input of a layer; null if it has none or there is no part.

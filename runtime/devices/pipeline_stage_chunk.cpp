@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/partition/pipeline_stages.hpp"
+#include "models/partition/token_shard.hpp"
 #include "runtime/collectives/rank_collectives.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
@@ -98,6 +99,12 @@ PipelineStageChunk::PipelineStageChunk(const ChunkNetworks& networks, const Laye
 void PipelineStageChunk::begin() {
   network().reset();
   forward_ = backward_ = 0;
+  between_passes_ = true;
+}
+
+Network& PipelineStageChunk::exchanging(int layer, bool recomputes) const {
+  if (!between_passes_ || layer != layers_.first) return *current_;
+  return *networks_.of_micro_batch.at(recomputes ? backward_ : forward_);
 }
 
 void PipelineStageChunk::compute(Work pass, LayerRange segments) {
@@ -105,11 +112,13 @@ void PipelineStageChunk::compute(Work pass, LayerRange segments) {
   current_ = networks_.of_micro_batch.at(micro_batch).get();
   run_segments(*current_, pass, segments);
   const LayerRange all = segments_of(layers_);
-  if (pass == Work::forward ? segments.last == all.last : segments.first == all.first) ++micro_batch;
+  between_passes_ = pass == Work::forward ? segments.last == all.last : segments.first == all.first;
+  if (between_passes_) ++micro_batch;
 }
 
 void PipelineStageChunk::recompute(LayerRange segments) {
   current_ = networks_.of_micro_batch.at(backward_).get();
+  between_passes_ = false;
   run_segments(*current_, Work::forward, segments);
 }
 
@@ -206,6 +215,10 @@ void couple_shared(const SharedPart& part, Network& network) {
 
 }  // namespace
 
+int ranks_of_samples(const ModelPartition& partition) {
+  return partition.ways * partition.tokens.context;
+}
+
 LayerRange layers_of_chunk(const ModelPartition& partition, std::size_t chunk, std::size_t chunks,
                            int stage) {
   return partition.stages.at(chunk * (partition.stages.size() / chunks) + stage);
@@ -218,8 +231,9 @@ PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& mod
   options.part.accumulate = partition.micro_batches > 1;
   options.part.loss_weight = 1.0 / partition.micro_batches;
   PipelineStageNetworks networks;
-  if (partition.ways > 1)
-    networks.part = std::make_unique<SharedPart>(tensor_shard(model, partition.ways, at.place));
+  if (ranks_of_samples(partition) > 1)
+    networks.part =
+        std::make_unique<SharedPart>(token_shard(model, partition.ways, partition.tokens, at.place));
   options.part.tensor_shard = networks.part.get();
   const Model& own = networks.part ? networks.part->model : model;
   for (std::size_t run = at.stage; run < partition.stages.size(); run += at.stages) {

@@ -80,10 +80,13 @@ struct PipelineStageNetworks {
   std::vector<ChunkNetworks> chunks;
 };
 
-/// The stage of a rank, and its position among the tensor-parallel ranks of that stage.
+/// The stage of a rank, and its position among the ranks of that stage that share its layers and tokens.
 struct StagePosition {
   int stage = 0, stages = 1, place = 0;
 };
+
+/// Ranks of a stage that work on the same samples; consecutive ranks share the layers.
+int ranks_of_samples(const ModelPartition& partition);
 
 /// @param at       the stage takes every `stages`-th chunk of the model, from number `stage` on
 /// @param options  batch: of a micro-batch; data_seed: of the first micro-batch, incremented for the others
@@ -123,6 +126,9 @@ class PipelineStageChunk {
   void update();
   /// Network of the micro-batch that was computed last.
   Network& current() const { return *current_; }
+  /// Network of the micro-batch for which a layer exchanges activations: that of the next pass if the
+  /// exchange is before its first layer. @param recomputes  whether the next pass is a recomputation
+  Network& exchanging(int layer, bool recomputes) const;
   /// Forward and backward passes of micro-batches that are finished in this step.
   std::size_t finished_passes() const { return forward_ + backward_; }
 
@@ -161,6 +167,7 @@ class PipelineStageChunk {
   std::vector<float> sent_values_, sent_errors_;
   std::size_t forward_ = 0, backward_ = 0;  ///< micro-batches of this step that have passed
   Network* current_ = nullptr;
+  bool between_passes_ = true;
 };
 
 /// Device of a pipeline stage: it runs the kernels of one stage. Micro-batches pass through each chunk in

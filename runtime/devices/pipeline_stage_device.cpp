@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 
 #include "kernels/timing/step_timer.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
+#include "runtime/devices/token_exchanges.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
 #include "strategies/model_parallel/pipeline_stage.hpp"
 
@@ -25,6 +27,7 @@ class PipelineStageDevice : public RankDevice {
                            partition.micro_batch, std::move(owned[i]), mirror);
     }
     if (!partition.recomputed.empty()) schedule_ = partition.recomputed[stage];
+    if (partition.tokens.by_tensor) token_sums_.emplace(chunks_.front().network(), *networks.part);
   }
 
   void begin() override {
@@ -91,6 +94,7 @@ class PipelineStageDevice : public RankDevice {
     PipelineStageChunk& chunk = chunk_with(collective.layer);
     if (collective.buffer.array == Array::activations || collective.buffer.array == Array::errors)
       return bind_activation_sum(chunk, collective);
+    if (is_token_sum(collective)) return bind_token_sum();
     if (scatters_each_ && collective.kind == Collective::Kind::reduce_scatter)
       return bind_micro_batch_scatter(chunk, chunk.map().stored(collective.buffer.elements));
     return bind_array(chunk.part(collective.buffer), chunk.mirror());
@@ -115,14 +119,39 @@ class PipelineStageDevice : public RankDevice {
     if (schedule_.empty()) return false;
     std::size_t through = 0;
     for (const PipelineStageChunk& chunk : chunks_) through += chunk.finished_passes();
-    return schedule_.at(through).pass == Work::backward;
+    return through < schedule_.size() && schedule_[through].pass == Work::backward;
   }
 
-  /// Binds a sum of outputs or error signals of a tensor-parallel layer.
+  /// Binds a sum of outputs or error signals of a tensor-parallel layer, or an exchange of its tokens.
   CollectiveBinding bind_activation_sum(const PipelineStageChunk& chunk, const Collective& collective) {
-    LayerKernel& kernel = chunk.current().kernel(collective.layer);
     const bool values = collective.buffer.array == Array::activations;
-    return bind_layer_sum(kernel, values ? Pass::forward : Pass::backward_data, collective);
+    Network& network = values ? chunk.exchanging(collective.layer, is_before_backward()) : chunk.current();
+    LayerKernel& kernel = network.kernel(collective.layer);
+    const Pass pass = values ? Pass::forward : Pass::backward_data;
+    TokenTransfer* const tokens = kernel.token_transfer();
+    return tokens != nullptr ? bind_tokens(*tokens, pass) : bind_layer_sum(kernel, pass, collective);
+  }
+
+  CollectiveBinding bind_tokens(TokenTransfer& tokens, Pass pass) {
+    std::span<float> buffer;
+    time_work([&] { buffer = tokens.pack(pass); });
+    CollectiveBinding work = bind_backend_memory(buffer);
+    work.on_waited = [this, &tokens, pass] { time_work([&] { tokens.unpack(pass); }); };
+    return work;
+  }
+
+  /// The sum of the gradients of layers whose tokens ranks divide is the only one that names no elements.
+  bool is_token_sum(const Collective& collective) const {
+    return token_sums_ && collective.kind == Collective::Kind::all_reduce &&
+           collective.buffer.array == Array::gradients && collective.buffer.elements.size() == 0;
+  }
+
+  /// The progress thread packs, because sums of the same gradients over replicas may come before.
+  CollectiveBinding bind_token_sum() {
+    CollectiveBinding work{.memory = token_sums_->buffer()};
+    work.fetch = [this](std::span<float>) { token_sums_->pack(); };
+    work.store = [this](std::span<float>) { token_sums_->unpack(); };
+    return work;
   }
 
   /// Binds a copy of the gradients that were accumulated since the last reduce-scatter, because the next
@@ -166,6 +195,7 @@ class PipelineStageDevice : public RankDevice {
   std::deque<HostMirror> more_mirrors_;   ///< of all chunks but the first, whose mirror is mirror_
   std::deque<PipelineStageChunk> chunks_;
   PipelineStageChunk* last_ = nullptr;
+  std::optional<TokenSums> token_sums_;  ///< if ranks that share layers divide the tokens between them
   std::multimap<std::int64_t, std::shared_ptr<float>> free_copies_;  ///< by their number of elements
 };
 

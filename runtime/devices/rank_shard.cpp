@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/network/model.hpp"
+#include "models/partition/token_shard.hpp"
 #include "runtime/devices/gathered_maps.hpp"
 #include "runtime/devices/halo_exchanges.hpp"
 #include "runtime/devices/rank_device.hpp"
@@ -117,7 +118,7 @@ SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int
     case ModelPartition::Form::machines:
       return machine_shard(model, partition.ways, partition.spatial.separate_border, place);
     default:
-      return tensor_shard(model, partition.ways, place);
+      return token_shard(model, partition.ways, partition.tokens, place);
   }
 }
 
@@ -170,8 +171,8 @@ std::unique_ptr<RankDevice> machine_device(const TensorParallelNetwork& part, co
 
 RankShard rank_shard(const Model& model, const ModelPartition& partition, RankId rank) {
   RankShard shard;
-  if (has_parts_of_layers(partition)) {
-    shard.place = rank.value % partition.ways;
+  if (has_parts_of_layers(partition) || partition.tokens.any()) {
+    shard.place = rank.value % (partition.ways * partition.tokens.context);
     shard.partition = partition.spatial;
     shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, partition, shard.place));
     shard.options = tensor_parallel_options(*shard.tensor, partition, {});

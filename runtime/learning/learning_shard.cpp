@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "models/network/layer.hpp"
+#include "models/partition/token_shard.hpp"
 #include "runtime/collectives/rank_collectives.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
 #include "runtime/devices/rank_shard.hpp"
@@ -246,23 +247,36 @@ class SpatialLearningShard : public LearningShard {
   BatchWriter writer_;
 };
 
+/// The values of some tokens of each sample. @param all  tokens of all samples; @param of_sample  of one
+std::vector<float> values_of_tokens(const std::vector<float>& values, std::int64_t all,
+                                    const std::vector<Rows>& tokens, std::int64_t of_sample) {
+  const std::int64_t each = std::ssize(values) / all;
+  std::vector<float> own;
+  for (std::int64_t first = 0; first < all; first += of_sample) {
+    for (const Rows& run : tokens)
+      own.insert(own.end(), values.begin() + (first + run.first) * each,
+                 values.begin() + (first + run.last) * each);
+  }
+  return own;
+}
+
 class PipelineStageShard : public LearningShard {
  public:
   explicit PipelineStageShard(const LearningPlace& place)
       : place_(place),
         plan_(place.experiment.plan),
         stage_(role_of(plan_, place.rank).value),
-        replica_(role().member(place.rank) / plan_.partition.ways),
+        replica_(role().member(place.rank) / ranks_of_samples(plan_.partition)),
         writer_(place.backend) {
     NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
     options.seed = place.experiment.learning->seed;
     options.data_seed = 1 + replica_ * plan_.partition.micro_batches;
     own_ = pipeline_stage_networks(place.backend, place.experiment.model, plan_.partition,
-                                   {stage_, static_cast<int>(plan_.roles.size()), own_place()}, options);
+                                   {stage_, static_cast<int>(plan_.roles.size()), own_member()}, options);
   }
 
   Batches::Split split() const override {
-    return {replica_, role().members / plan_.partition.ways, place_.batch};
+    return {replica_, role().members / ranks_of_samples(plan_.partition), place_.batch};
   }
 
   bool reads_data() const override {
@@ -275,7 +289,7 @@ class PipelineStageShard : public LearningShard {
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
     learning.next_step = [this, &batches] {
       for (std::size_t i = 0; reads_data() && i < own_.chunks.front().of_micro_batch.size(); ++i) {
-        const Batches::Batch& batch = batches.next();
+        const Batches::Batch batch = own_tokens(batches.next());
         for (const ChunkNetworks& chunk : own_.chunks)
           writer_.write(batch, place_.task.loss_layer, *chunk.of_micro_batch[i]);
       }
@@ -322,6 +336,20 @@ class PipelineStageShard : public LearningShard {
  private:
   const Role& role() const { return plan_.roles[stage_]; }
   int own_place() const { return role().member(place_.rank) % plan_.partition.ways; }
+  int own_member() const { return role().member(place_.rank) % ranks_of_samples(plan_.partition); }
+
+  /// The part of a batch that this rank computes with.
+  Batches::Batch own_tokens(const Batches::Batch& all) const {
+    const ModelPartition& partition = plan_.partition;
+    if (!partition.tokens.any()) return all;
+    const Model& model = place_.experiment.model;
+    const auto own = [&](const std::vector<float>& values, bool targets) {
+      return values_of_tokens(values, model.input.front() * partition.micro_batch,
+                              tokens_of_rank(model, partition.ways, partition.tokens, own_member(), targets),
+                              model.input.front());
+    };
+    return {own(all.inputs, false), own(all.targets, true)};
+  }
   /// Ranks with the same part of the same layers.
   std::vector<RankId> replicas_of_part() const {
     std::vector<RankId> ranks;

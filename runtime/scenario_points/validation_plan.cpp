@@ -26,6 +26,13 @@ NetworkVariant variant_of(const Experiment& experiment, const Strategy& strategy
   return variant;
 }
 
+std::string tokens_name(const ModelPartition& partition) {
+  const TokenDivision& tokens = partition.tokens;
+  const char* exchange = tokens.exchange == ContextExchange::all_gather ? "keys" : "heads";
+  return fmt::format("tensor-{}{}{}", partition.ways, tokens.by_tensor ? "-tokens" : "",
+                     tokens.context > 1 ? fmt::format("-context-{}-{}", tokens.context, exchange) : "");
+}
+
 /// The partition of a network, as text for a file name; empty: no partition.
 std::string partition_name(const ModelPartition& partition) {
   using Form = ModelPartition::Form;
@@ -34,6 +41,7 @@ std::string partition_name(const ModelPartition& partition) {
   const SpatialPartition& spatial = partition.spatial;
   if (partition.form == Form::slices || partition.form == Form::machines)
     return fmt::format("model_parallel-{}{}", partition.ways, spatial.separate_border ? "-overlap" : "");
+  if (partition.form == Form::stages && partition.tokens.any()) return tokens_name(partition);
   if (partition.form != Form::positions) return "";
   return fmt::format("spatial-{}-whole-{}-statistics-{}{}", fmt::join(spatial.parts, "-"), spatial.whole_from,
                      partition.statistics_over, spatial.separate_border ? "-overlap" : "");

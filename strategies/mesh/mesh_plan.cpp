@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/partition/tensor_shard.hpp"
+#include "models/partition/token_shard.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/mesh/mesh.hpp"
@@ -28,6 +29,22 @@ std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded
   return part_problem(model, sharded);
 }
 
+TokenDivision token_division(const MeshOptions& options) {
+  return {options.sequence_parallel, options.mesh.context, options.context_exchange};
+}
+
+/// @returns reason why kernels cannot run a step whose ranks divide the tokens like this; empty where they
+/// can
+std::string token_problem_of_kernels(const Model& model, const MeshOptions& options) {
+  const TokenDivision division = token_division(options);
+  if (!division.any()) return "";
+  const std::string tokens = division.by_tensor ? "sequence_parallel" : "mesh.context";
+  if (options.mesh.pipeline > 1) return tokens + " beside mesh.pipeline";
+  if (division.by_tensor && options.shard >= MemoryOptions::Zero::gradients)
+    return "sequence_parallel with shard: gradients or parameters";
+  return token_part_problem(model, options.mesh.tensor, division);
+}
+
 /// @returns reason why kernels cannot run a step over this mesh; empty where they can
 std::string simulated_only(const Model& model, const MeshOptions& options, const Stages& starts,
                            const ShardedModel& sharded) {
@@ -37,9 +54,7 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
   if (options.splits_backward()) return options.dual() ? "schedule: dual_pipe" : "schedule: zero_bubble";
   if (has_shares(options.recomputed)) return "recomputation of parts of a layer";
   if (options.recompute.any() && has_dropout(model)) return kRecomputedDropout;
-  if (mesh.context > 1) return "mesh.context";
   if (mesh.expert > 1) return "mesh.expert";
-  if (options.sequence_parallel) return "sequence_parallel";
   if (options.offload != Offload::none)
     return options.offload == Offload::optimizer ? "offload: optimizer" : "offload: activations";
   if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
@@ -48,6 +63,7 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
     if (options.sums_every_micro_batch() && options.group.micro_batches > 1)
       return "shard_within with accumulation and reshard_after_forward";
   }
+  if (token_division(options).any()) return token_problem_of_kernels(model, options);
   return mesh.tensor > 1 ? tensor_stage_problem(model, sharded, starts) : "";
 }
 
@@ -58,6 +74,7 @@ ModelPartition mesh_partition(const Model& model, const MeshOptions& options, co
   partition.form = ModelPartition::Form::stages;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) partition.stages.push_back({starts[i], starts[i + 1]});
   partition.ways = options.mesh.tensor;
+  partition.tokens = token_division(options);
   partition.micro_batch = groups.micro_batch;
   partition.micro_batches = options.group.micro_batches;
   partition.sums_every_micro_batch = options.sums_every_micro_batch();

@@ -9,6 +9,7 @@
 
 #include "models/cost/memory.hpp"
 #include "models/partition/spatial_partition.hpp"
+#include "models/partition/token_division.hpp"
 #include "platforms/platform.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "strategies/program/program.hpp"
@@ -159,6 +160,7 @@ struct ModelPartition {
   /// backward pass.
   std::vector<std::vector<PipelineAction>> recomputed = {};
   bool sums_every_micro_batch = false;  ///< stages scatter the gradients of each micro-batch, not their sum
+  TokenDivision tokens = {};            ///< of `stages`: how ranks of a stage divide the tokens of a sample
   bool shards_parameters = false;       ///< after a step only the owner of a parameter has its value (FSDP)
 };
 

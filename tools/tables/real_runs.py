@@ -23,6 +23,7 @@ LAUNCHES = {
     "memory-2": "2 ranks in shared memory, real kernels: synchronous",
     "memory-2-spatial-pipeline": "the same: spatial partitioning and pipelines",
     "memory-2-tensor": "the same: tensor parallelism",
+    "memory-2-tokens": "the same: divided tokens",
     "memory-2-strategies": "the same: compression, ZeRO, local SGD, servers, recomputation",
     "memory-2-input": "the same: input from files, faster and slower than compute",
     "memory-2-filters": "the same: overlapped halos, shared filters",

@@ -27,12 +27,14 @@ CapturedExchanges::CapturedExchanges(const Model& model, const ModelPartition& p
       times_(times) {
   place_ = transport.rank().value % ways_;
   first_ = transport.rank().value - place_;
+  if (partition.tokens.any()) tokens_.emplace(*shared_, ways_, transport, times);
   if (shared_ && !shared_->spatial) return;
   for (int device = 0; device < device_count(partition.spatial.parts); ++device)
     halos_.push_back(device_halos(model_, partition.spatial, device));
 }
 
 void CapturedExchanges::before_pass(Network& network, std::size_t layer, Pass pass) {
+  if (tokens_) tokens_->before_pass(network, layer, pass);
   while (pass != Pass::forward && !errors_due_.empty() && layer < errors_due_.back()) {
     shared_ ? scatter_errors(errors_due_.back()) : reshard(network, false);
     errors_due_.pop_back();
@@ -49,6 +51,7 @@ void CapturedExchanges::before_pass(Network& network, std::size_t layer, Pass pa
 }
 
 void CapturedExchanges::take_copies(Trace& trace) {
+  if (tokens_) tokens_->take_copies(trace);
   for (const auto& [layer, copies] : copies_) {
     if (!copies.forward.empty() && !copies.backward.empty())
       add_host_time(trace, layer, {median_of(copies.forward)}, {median_of(copies.backward)});

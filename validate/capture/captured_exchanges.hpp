@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,12 +14,13 @@
 #include "runtime/devices/halo_exchanges.hpp"
 #include "runtime/devices/rank_shard.hpp"
 #include "runtime/devices/spatial_device.hpp"
+#include "validate/capture/captured_tokens.hpp"
 #include "validate/capture/message_times.hpp"
 
 namespace stepcast {
 
 /// Makes the exchanges of a shard in captured steps, as the plan of a real run does, so that the caches hold
-/// the same data: halos, the resharding to whole samples and back, and maps that ranks gather.
+/// the same data: halos, the resharding to whole samples and back, maps that ranks gather, and tokens.
 class CapturedExchanges {
  public:
   /// @param model  the whole model; it and the shard outlive this object
@@ -27,6 +29,8 @@ class CapturedExchanges {
 
   /// StepExchange::before_pass
   void before_pass(Network& network, std::size_t layer, Pass pass);
+  /// The exchanges of tokens; null: ranks have all tokens.
+  CapturedTokens* tokens() { return tokens_ ? &*tokens_ : nullptr; }
 
   /// Adds the median times of the copies of a resharding and of gathered maps to the trace, if there were any
   /// since the last call.
@@ -75,6 +79,7 @@ class CapturedExchanges {
   std::map<std::size_t, Gathering> gatherings_;  ///< by the first layer that reads the maps
   /// Layers whose input was exchanged in this step, and its error signals not yet.
   std::vector<std::size_t> errors_due_;
+  std::optional<CapturedTokens> tokens_;
   std::map<std::size_t, CopyTimes> copies_;  ///< by the first layer that reads what was copied
 };
 

@@ -112,7 +112,9 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     CaptureJob one{variant, fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch),
                    file, rank_shard(model, partition, run.transport.rank()), nullptr};
     CaptureOptions capturing = capture_options(shared, variant);
-    const bool replicas = !has_parts_of_layers(partition) || partition.ways < run.cluster.ranks;
+    const int same_samples = partition.ways * partition.tokens.context;
+    const bool shares = has_parts_of_layers(partition) || partition.tokens.by_tensor;
+    const bool replicas = !shares || same_samples < run.cluster.ranks || partition.tokens.context > 1;
     if (!replicas) capturing.exchange = sums_within_passes(shared);  // no other rank has these parameters
     if (!options.sleep) {
       one.exchanges =
@@ -121,6 +123,12 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
                                                               Pass pass) {
         made->before_pass(network, layer, pass);
       };
+      if (one.exchanges->tokens() != nullptr)
+        capturing.exchange.before_update = [made = one.exchanges,
+                                            sums = capturing.exchange.before_update](Network& network) {
+          if (sums) sums(network);
+          made->tokens()->before_update(network);
+        };
     }
     capturing.name = file.stem().string();
     capturing.batch = one.shard.options.batch;

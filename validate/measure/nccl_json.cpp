@@ -10,7 +10,7 @@
 namespace stepcast {
 namespace {
 
-constexpr double kLargestFigure = 1e15;  // bytes and microseconds that a file may state
+constexpr double kLargestNcclFigure = 1e15;  // bytes and microseconds that a file may state
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
   throw InputError(fmt::format("{}:1:1: {}", file, what));
@@ -20,7 +20,7 @@ std::optional<Seconds> json_time(const nlohmann::json& row, const char* key, con
   const auto found = row.find(key);
   if (found == row.end() || found->is_null()) return std::nullopt;
   const double time = found->at("time").get<double>();
-  if (!(time > 0 && time <= kLargestFigure))
+  if (!(time > 0 && time <= kLargestNcclFigure))
     refuse(file, fmt::format("expected a time in us, got {:.6g}", time));
   return Seconds{1e-6 * time};
 }
@@ -67,7 +67,7 @@ NcclTests read_nccl_json(std::string_view text, const std::string& file) {
     if (root.contains("config")) read_json_ranks(root.at("config"), tests);
     for (const auto& row : root.at("results")) {
       const double size = row.at("size").get<double>();
-      if (!(size >= 0 && size <= kLargestFigure))
+      if (!(size >= 0 && size <= kLargestNcclFigure))
         refuse(file, fmt::format("expected a size, got {:.6g}", size));
       const NcclTestsRow read{{size}, json_time(row, "out_of_place", file), json_time(row, "in_place", file)};
       if (size <= 0 || (!read.out_of_place && !read.in_place)) continue;

@@ -66,12 +66,13 @@ struct Mask {
   std::uint32_t key;
   double share;
 
-  void apply(const float* from, float* to, std::size_t elements) const {
+  /// @param first  number of the first element
+  void apply(const float* from, float* to, std::size_t elements, std::size_t first = 0) const {
     const std::uint32_t threshold = dropout_threshold(share);
     const float scale = share >= 1 ? 0 : 1 / (1 - share);
 #pragma omp parallel for simd schedule(static)
     for (std::size_t i = 0; i < elements; ++i) {
-      to[i] = dropout_bits(key, i) < threshold ? 0 : from[i] * scale;
+      to[i] = dropout_bits(key, first + i) < threshold ? 0 : from[i] * scale;
     }
   }
 };
@@ -82,7 +83,7 @@ class Dropout final : public OnednnLayer {
   Dropout(std::shared_ptr<Library> library, const LayerSite& site) : OnednnLayer(std::move(library), site) {
     const OnednnTensor& output = make_output(input().desc());
     forward_.emplace_back([this, from = input().data(), to = output.data(), n = output.stored_elements()] {
-      mask().apply(from, to, n);
+      apply(mask(), from, to, n);
       ++step_;
     });
   }
@@ -97,8 +98,23 @@ class Dropout final : public OnednnLayer {
     backward_data_.emplace_back([this, from = static_cast<const float*>(gradient.get_data_handle()),
                                  to = result.data(), n = result.stored_elements()] {
       const Mask last{dropout_key(site().seed, site().index, step_ - 1), layer().coefficient};
-      last.apply(from, to, n);
+      apply(last, from, to, n);
     });
+  }
+
+  /// Elements are numbered as in the whole samples, of which this device may have some tokens.
+  void apply(const Mask& mask, const float* from, float* to, std::size_t elements) const {
+    if (site().share == nullptr) return mask.apply(from, to, elements);
+    const auto features = static_cast<std::size_t>(layer().output.back());
+    const std::size_t tokens = site().share->whole_tokens;
+    for (std::size_t sample = 0; sample < static_cast<std::size_t>(batch()); ++sample) {
+      for (const Rows& run : site().share->tokens) {
+        const std::size_t count = static_cast<std::size_t>(run.size()) * features;
+        mask.apply(from, to, count, (sample * tokens + static_cast<std::size_t>(run.first)) * features);
+        from += count;
+        to += count;
+      }
+    }
   }
 
   std::uint32_t step_ = 0;

@@ -6,7 +6,7 @@ namespace stepcast::onednn {
 namespace {
 
 /// y = W x + b for every row of the input. If ranks share the inputs, W x is all-reduced and b is added after
-/// it.
+/// it; with LayerShare::tokens it is added before, to the sums of these tokens.
 class Dense final : public OnednnLayer {
  public:
   Dense(std::shared_ptr<Library> library, const LayerSite& site)
@@ -49,10 +49,18 @@ class Dense final : public OnednnLayer {
 
   void add_bias() {
     if (!bias_) return;
+    if (site().share->tokens.empty()) return add_bias({0, rows_});
+    const std::int64_t tokens = rows_ / batch();
+    for (std::int64_t sample = 0; sample < batch(); ++sample)
+      for (const Rows& run : site().share->tokens)
+        add_bias({sample * tokens + run.first, sample * tokens + run.last});
+  }
+
+  void add_bias(const Rows& rows) {
     const float* bias = parameter(1).data();
     const std::int64_t units = weight_dims_[0];
 #pragma omp parallel for schedule(static)
-    for (std::int64_t row = 0; row < rows_; ++row) {
+    for (std::int64_t row = rows.first; row < rows.last; ++row) {
       float* y = output_.data() + row * units;
       for (std::int64_t i = 0; i < units; ++i) y[i] += bias[i];
     }

@@ -10,19 +10,24 @@ namespace {
 constexpr float kMasked = -1e30f;  // its exponential is 0
 
 /// softmax(Q K^T / sqrt(d)) V for every sample and head. Products are oneDNN's sgemm on strided views; the
-/// probabilities of the forward pass are kept for the backward pass.
+/// probabilities of the forward pass are kept for the backward pass. A device with LayerShare::Form::queries
+/// has the queries of some tokens, and reads keys and values of all tokens from a second input.
 class Attention final : public OnednnLayer {
  public:
   Attention(std::shared_ptr<Library> library, const LayerSite& site)
       : OnednnLayer(std::move(library), site),
-        tokens_(layer().input.front()),
+        gathers_(site.share != nullptr),
+        queries_(layer().input.front()),
+        tokens_(site.inputs.back()->shape()[1]),
         width_(layer().output.back()),
         size_(width_ / layer().heads),
         blocks_(batch() * layer().heads),
         source_(data_of(reordered(forward_, input().memory(), plain(input().shape())))),
+        keys_(gathers_ ? data_of(reordered(forward_, input(1).memory(), plain(input(1).shape()))) : source_),
         softmax_({dnnl::prop_kind::forward_training, rows(), 1}, engine()),
         scores_(scratch(rows())),
         probabilities_(scratch(rows())) {
+    find_visible();
     float* output = make_output(plain(batched(layer().output))).data();
     forward_.emplace_back([this] { compute_scores(); });
     call(forward_, dnnl::softmax_forward(softmax_),
@@ -32,30 +37,47 @@ class Attention final : public OnednnLayer {
 
  private:
   static float* data_of(const dnnl::memory& memory) { return static_cast<float*>(memory.get_data_handle()); }
-  Desc rows() const { return plain({blocks_ * tokens_, tokens_}); }
+  Desc rows() const { return plain({blocks_ * queries_, tokens_}); }
   float scale() const { return 1 / std::sqrt(static_cast<float>(size_)); }
 
-  /// Index of the first query (part 0), key (1) or value (2) of a block, which is one sample and head.
-  std::int64_t part(std::int64_t block, std::int64_t which) const {
+  /// For each query, the number of keys that its token sees.
+  void find_visible() {
+    std::vector<Rows> tokens{{0, queries_}};
+    if (gathers_) tokens = site().share->tokens;
+    for (const Rows& run : tokens) {
+      for (std::int64_t token = run.first; token < run.last; ++token)
+        visible_.push_back(layer().causal ? token + 1 : tokens_);
+    }
+  }
+
+  std::int64_t row_length() const { return 3 * width_; }
+  std::int64_t key_row_length() const { return gathers_ ? 2 * width_ : 3 * width_; }
+  /// Index of the first query of a block, which is one sample and head.
+  std::int64_t query(std::int64_t block) const {
     const std::int64_t sample = block / layer().heads, head = block % layer().heads;
-    return (sample * tokens_ * 3 + which) * width_ + head * size_;
+    return sample * queries_ * row_length() + head * size_;
+  }
+  /// Index of the first key (part 0) or value (1) of a block.
+  std::int64_t key(std::int64_t block, std::int64_t which) const {
+    const std::int64_t sample = block / layer().heads, head = block % layer().heads;
+    return sample * tokens_ * key_row_length() + (which + (gathers_ ? 0 : 1)) * width_ + head * size_;
   }
   std::int64_t out(std::int64_t block) const {
     const std::int64_t sample = block / layer().heads, head = block % layer().heads;
-    return sample * tokens_ * width_ + head * size_;
+    return sample * queries_ * width_ + head * size_;
   }
-  std::int64_t square(std::int64_t block) const { return block * tokens_ * tokens_; }
+  std::int64_t square(std::int64_t block) const { return block * queries_ * tokens_; }
 
   void compute_scores() {
     float* scores = data_of(scores_);
 #pragma omp parallel for schedule(static)
     for (std::int64_t b = 0; b < blocks_; ++b) {
-      dnnl::sgemm('N', 'T', tokens_, tokens_, size_, scale(), source_ + part(b, 0), 3 * width_,
-                  source_ + part(b, 1), 3 * width_, 0, scores + square(b), tokens_);
+      dnnl::sgemm('N', 'T', queries_, tokens_, size_, scale(), source_ + query(b), row_length(),
+                  keys_ + key(b, 0), key_row_length(), 0, scores + square(b), tokens_);
       if (!layer().causal) continue;
-      for (std::int64_t query = 0; query < tokens_; ++query) {
-        float* row = scores + square(b) + query * tokens_;
-        std::fill(row + query + 1, row + tokens_, kMasked);
+      for (std::int64_t i = 0; i < queries_; ++i) {
+        float* row = scores + square(b) + i * tokens_;
+        std::fill(row + visible_[i], row + tokens_, kMasked);
       }
     }
   }
@@ -64,8 +86,8 @@ class Attention final : public OnednnLayer {
     const float* p = data_of(probabilities_);
 #pragma omp parallel for schedule(static)
     for (std::int64_t b = 0; b < blocks_; ++b) {
-      dnnl::sgemm('N', 'N', tokens_, size_, tokens_, 1, p + square(b), tokens_, source_ + part(b, 2),
-                  3 * width_, 0, output + out(b), width_);
+      dnnl::sgemm('N', 'N', queries_, size_, tokens_, 1, p + square(b), tokens_, keys_ + key(b, 1),
+                  key_row_length(), 0, output + out(b), width_);
     }
   }
 
@@ -73,24 +95,26 @@ class Attention final : public OnednnLayer {
     if (!wanted()) return;
     const float* dy = data_of(output_gradient(backward_data_, output_desc()));
     float* dx = make_input_gradient(plain(input().shape())).data();
-    backward_data_.emplace_back([this, dy, dx] {
+    float* dk = gathers_ ? make_input_gradient(plain(input(1).shape()), 1).data() : dx;
+    backward_data_.emplace_back([this, dy, dx, dk] {
 #pragma omp parallel for schedule(static)
-      for (std::int64_t b = 0; b < blocks_; ++b) block_back(b, dy + out(b), dx);
+      for (std::int64_t b = 0; b < blocks_; ++b) block_back(b, dy + out(b), dx, dk);
     });
   }
 
   /// The memory of the scores, which are no longer needed, holds their gradient.
-  void block_back(std::int64_t b, const float* dy, float* dx) {
+  void block_back(std::int64_t b, const float* dy, float* dx, float* dk) {
     const float* p = data_of(probabilities_) + square(b);
     float* ds = data_of(scores_) + square(b);
-    dnnl::sgemm('N', 'T', tokens_, tokens_, size_, 1, dy, width_, source_ + part(b, 2), 3 * width_, 0, ds,
+    dnnl::sgemm('N', 'T', queries_, tokens_, size_, 1, dy, width_, keys_ + key(b, 1), key_row_length(), 0, ds,
                 tokens_);
-    dnnl::sgemm('T', 'N', tokens_, size_, tokens_, 1, p, tokens_, dy, width_, 0, dx + part(b, 2), 3 * width_);
-    for (std::int64_t row = 0; row < tokens_; ++row) softmax_back(p + row * tokens_, ds + row * tokens_);
-    dnnl::sgemm('N', 'N', tokens_, size_, tokens_, 1, ds, tokens_, source_ + part(b, 1), 3 * width_, 0,
-                dx + part(b, 0), 3 * width_);
-    dnnl::sgemm('T', 'N', tokens_, size_, tokens_, 1, ds, tokens_, source_ + part(b, 0), 3 * width_, 0,
-                dx + part(b, 1), 3 * width_);
+    dnnl::sgemm('T', 'N', tokens_, size_, queries_, 1, p, tokens_, dy, width_, 0, dk + key(b, 1),
+                key_row_length());
+    for (std::int64_t row = 0; row < queries_; ++row) softmax_back(p + row * tokens_, ds + row * tokens_);
+    dnnl::sgemm('N', 'N', queries_, size_, tokens_, 1, ds, tokens_, keys_ + key(b, 0), key_row_length(), 0,
+                dx + query(b), row_length());
+    dnnl::sgemm('T', 'N', tokens_, size_, queries_, 1, ds, tokens_, source_ + query(b), row_length(), 0,
+                dk + key(b, 0), key_row_length());
   }
 
   void softmax_back(const float* p, float* row) const {
@@ -99,8 +123,10 @@ class Attention final : public OnednnLayer {
     for (std::int64_t i = 0; i < tokens_; ++i) row[i] = scale() * p[i] * (row[i] - mean);
   }
 
-  std::int64_t tokens_, width_, size_, blocks_;
-  const float* source_;
+  bool gathers_;  ///< whether keys and values are those of all tokens, and queries those of some
+  std::int64_t queries_, tokens_, width_, size_, blocks_;
+  const float *source_, *keys_;
+  std::vector<std::int64_t> visible_;
   dnnl::softmax_forward::primitive_desc softmax_;
   dnnl::memory scores_, probabilities_;
 };

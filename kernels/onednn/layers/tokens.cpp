@@ -53,14 +53,16 @@ float* data_of(const dnnl::memory& memory) {
 class PositionEmbedding final : public OnednnLayer {
  public:
   PositionEmbedding(std::shared_ptr<Library> library, const LayerSite& site)
-      : OnednnLayer(std::move(library), site), used_(elements(layer().input)) {
+      : OnednnLayer(std::move(library), site),
+        runs_(site.share != nullptr ? site.share->tokens : std::vector<Rows>{{0, layer().input.front()}}) {
     const Desc table = plain(layer().parameters.at(0).shape);
     add_parameter(table, table);
     const float* from = data_of(reordered(forward_, input().memory(), plain(input().shape())));
     forward_.emplace_back([this, from, to = make_output(plain(input().shape())).data()] {
-      const float* rows = parameter(0).data();
-      for (std::int64_t b = 0; b < batch(); ++b)
-        std::transform(rows, rows + used_, from + b * used_, to + b * used_, std::plus<>());
+      for_each_run([&](std::int64_t row, std::int64_t first, std::int64_t count) {
+        const float* rows = parameter(0).data() + row;
+        std::transform(rows, rows + count, from + first, to + first, std::plus<>());
+      });
     });
   }
 
@@ -71,12 +73,27 @@ class PositionEmbedding final : public OnednnLayer {
     backward_weights_.emplace_back([this, from] {
       float* sum = parameter(0).gradient_data();
       std::fill_n(sum, elements(layer().parameters[0].shape), 0.f);
-      for (std::int64_t b = 0; b < batch(); ++b)
-        std::transform(sum, sum + used_, from + b * used_, sum, std::plus<>());
+      for_each_run([&](std::int64_t row, std::int64_t first, std::int64_t count) {
+        std::transform(sum + row, sum + row + count, from + first, sum + row, std::plus<>());
+      });
     });
   }
 
-  std::int64_t used_;  ///< elements of the rows that have a token; the table may have more
+  /// Calls visit(first element of the table, first element of the tokens, elements) for each run of adjacent
+  /// tokens, of which a device may have some.
+  template <class Visit>
+  void for_each_run(const Visit& visit) const {
+    const std::int64_t width = layer().output.back();
+    std::int64_t first = 0;
+    for (std::int64_t b = 0; b < batch(); ++b) {
+      for (const Rows& run : runs_) {
+        visit(run.first * width, first, run.size() * width);
+        first += run.size() * width;
+      }
+    }
+  }
+
+  std::vector<Rows> runs_;  ///< tokens of a sample, which are rows of the table; the table may have more
 };
 
 /// Puts a trained token before those of each sample.
