@@ -16,11 +16,13 @@ struct LayerShare {
     columns,  ///< dense, partitioned by units: the error signal of its input is a partial sum
     rows,     ///< dense, partitioned by inputs: its output, without the bias, is a partial sum
     classes,  ///< softmax_cross_entropy: sums of exponentials and the target's score are partial sums
+    experts,  ///< experts: the device has some of them, and rows of tokens go to them
   };
 
   Form form{};
   Rows classes;  ///< classes of the whole layer that the device scores; further classes of its part are
                  ///< padding
+  int ways = 1, place = 0;  ///< experts: devices that share them, and the place of this one
 };
 
 /// The part of an array that a device has. The array is taken as a matrix with one row for each index of its
@@ -63,6 +65,10 @@ SharedPart tensor_shard(const Model& model, int ways, int place);
 
 /// The part of device `place` of `ways` devices that share filters (shard_filters).
 SharedPart filter_shard(const Model& model, int ways, int place);
+
+/// The part of device `place` of `ways` devices that share the experts of each layer of that kind
+/// (share_experts). Every device has all other layers, and the routers.
+SharedPart expert_shard(const Model& model, int ways, int place);
 
 /// The part of machine `place` of `machines` that share a network (models/partition/layer_partition.hpp,
 /// `partition`): its positions of maps and the filters there, and its units of dense layers.

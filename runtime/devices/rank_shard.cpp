@@ -117,7 +117,8 @@ SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int
     case ModelPartition::Form::machines:
       return machine_shard(model, partition.ways, partition.spatial.separate_border, place);
     default:
-      return tensor_shard(model, partition.ways, place);
+      return partition.expert_ways > 1 ? expert_shard(model, partition.expert_ways, place)
+                                       : tensor_shard(model, partition.ways, place);
   }
 }
 

@@ -174,7 +174,7 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
   if (partition.form == ModelPartition::Form::stages && role.exists()) {
     const int stages = experiment.plan.roles.size();
     point.stage = pipeline_stage_networks(resources_.backend, experiment.model, partition,
-                                          {role.value, stages, rank.value % partition.ways}, options);
+                                          {role.value, stages, rank.value % partition.parts()}, options);
     return pipeline_stage_device(point.stage, partition, role.value,
                                  owned_slices(experiment.plan, rank, point.stage, role.value));
   }
