@@ -110,6 +110,7 @@ class PipelineStageDevice : public RankDevice {
     return is_values(message) || message.buffer.array == Array::errors;
   }
   PipelineStageChunk& chunk_with(int layer) {
+    if (layer < 0) return chunks_.front();  // gradients of a stage that is the whole network
     return *std::ranges::find_if(chunks_, [layer](const PipelineStageChunk& one) { return one.has(layer); });
   }
   PipelineStageChunk& chunk_for(const Message& message) { return chunks_.at(chunk_of_tag(message.tag)); }

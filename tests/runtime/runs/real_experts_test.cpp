@@ -56,6 +56,7 @@ Parameters trained_alone(const Model& model, std::int64_t batch) {
 struct Case {
   std::string options;
   int stages, replicas;
+  std::string kind = "synchronous";
 };
 
 /// Trains on ranks that are threads. Checks that each has its part of the parameters of one rank with all
@@ -63,7 +64,7 @@ struct Case {
 void check_trains_as_alone(const Case& c) {
   CAPTURE(c.options);
   const PlannedParts planned(c.stages * c.replicas, kExperts,
-                             "{kind: synchronous, all_reduce: ring, " + c.options + "}", kSamples, kSteps);
+                             "{kind: " + c.kind + ", all_reduce: ring, " + c.options + "}", kSamples, kSteps);
   const ModelPartition& partition = planned.plan.partition;
   REQUIRE(unsupported_in_real_run(planned.plan, c.stages * c.replicas, false) == "");
   const Parameters alone = trained_alone(planned.model, kSamples * c.replicas);
@@ -97,8 +98,8 @@ void check_trains_as_alone(const Case& c) {
   run_parts(planned, train);
 }
 
-std::string why_not(const std::string& options) {
-  return PlannedParts(4, kExperts, "{kind: synchronous, " + options + "}", kSamples, 1)
+std::string why_not(const std::string& options, const std::string& kind = "synchronous") {
+  return PlannedParts(4, kExperts, "{kind: " + kind + ", " + options + "}", kSamples, 1)
       .plan.partition.simulated_only;
 }
 
@@ -138,6 +139,9 @@ TEST_CASE("experts that ranks share in ways without kernels are refused with the
   CHECK(why_not("mesh: {expert: 2}, capacity_factor: 2") == "capacity_factor");
   CHECK(why_not("mesh: {expert: 2}, expert_exchange: deep_ep") == "expert_exchange: deep_ep");
   CHECK(why_not("mesh: {expert: 2}, shard: optimizer") == "shard beside mesh.expert");
+  CHECK(why_not("ways: 2", "mixture_of_experts") == "");
+  CHECK(why_not("ways: 2, capacity_factor: 1.5", "mixture_of_experts") == "capacity_factor");
+  CHECK(why_not("ways: 2, recompute: true", "mixture_of_experts") == "recompute; give mesh: {expert: N}");
   CHECK(why_not("mesh: {tensor: 2, expert: 2}") == "mesh.expert beside mesh.tensor");
 }
 
