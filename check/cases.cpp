@@ -174,6 +174,9 @@ std::vector<NamedCase> processor_cases() {
       {"locally_connected 3-D", case_of(locally_connected_layer({2, 5, 6, 7}, 3, cube, true), 2)});
   cases.push_back({"locally_connected 1-D",
                    case_of(locally_connected_layer({4, 13}, 5, window({3}, {2}, {1}, {0}), true), 2)});
+  cases.push_back({"experts", case_of(experts_layer({5, 7}, 4, 2, 6), 3)});
+  cases.push_back({"experts, one a token", case_of(experts_layer({6, 16}, 3, 1, 8), 2)});
+  cases.push_back({"experts that no token visits", case_of(experts_layer({2, 5}, 9, 3, 4), 1)});
   return cases;
 }
 
@@ -288,6 +291,16 @@ Layer attention_layer(Shape input, std::int64_t heads, bool causal) {
   Layer layer = layer_of(LayerKind::attention, std::move(input), output);
   layer.heads = heads;
   layer.causal = causal;
+  return layer;
+}
+
+Layer experts_layer(Shape input, std::int64_t experts, std::int64_t top, std::int64_t hidden) {
+  const Shape output = input;
+  Layer layer = layer_of(LayerKind::experts, std::move(input), output);
+  layer.experts = experts;
+  layer.top = top;
+  layer.hidden = hidden;
+  complete_experts(layer);
   return layer;
 }
 

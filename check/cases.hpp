@@ -27,6 +27,7 @@ Layer plain_layer(LayerKind kind, Shape input, double coefficient = 0);
 Layer recurrent_layer(LayerKind kind, Shape input, std::int64_t hidden, bool bidirectional,
                       bool whole_sequence);
 Layer attention_layer(Shape input, std::int64_t heads, bool causal);
+Layer experts_layer(Shape input, std::int64_t experts, std::int64_t top, std::int64_t hidden);
 Layer loss_layer(LayerKind kind, Shape input);
 Layer embedding_layer();
 Layer position_embedding_layer(Shape input, std::int64_t rows);

@@ -70,16 +70,20 @@ run memory-2-strategies strategies --ranks 2
 run memory-2-input input --ranks 2
 run memory-2-filters filters --ranks 2
 run memory-2-machines machines --ranks 2
+run memory-2-experts experts --ranks 2
+run memory-2-sharded sharded --ranks 2
 # Four ranks have a core each, or by quota almost a half of one; then the launch has another name and a table of its own.
 if (($(nproc) >= 4)); then
   run memory-4-strategies strategies-4 --ranks 4
   run memory-4-two-workers two-workers --ranks 4
   run memory-4-search search --ranks 4
+  run memory-4-mesh mesh-4 --ranks 4
 elif ((EUID == 0)) && [[ -w /sys/fs/cgroup/cpu/cgroup.procs || -w /sys/fs/cgroup/cgroup.subtree_control ]]; then
   quota=$(awk -v cores="$(nproc)" 'BEGIN { print 0.9 * cores / 4 }')
   run quota-4-strategies strategies-4 --ranks 4 --cpu-quota "$quota"
   run quota-4-two-workers two-workers --ranks 4 --cpu-quota "$quota"
   run quota-4-search search --ranks 4 --cpu-quota "$quota"
+  run quota-4-mesh mesh-4 --ranks 4 --cpu-quota "$quota"
 else
   echo "memory-4-* are left out: 4 ranks that compute need 4 cores, or the right to make control groups"
 fi

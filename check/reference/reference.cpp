@@ -40,7 +40,8 @@ constexpr LayerTable<Functions> kFunctions{
     .recurrent = {recurrent, recurrent_backward},
     .attention = {attention, attention_backward},
     .softmax_loss = {loss, loss_backward},
-    .element_loss = {loss, loss_backward}};
+    .element_loss = {loss, loss_backward},
+    .experts = {experts, experts_backward}};
 
 Functions functions_of(LayerKind kind) {
   const Functions found = kFunctions.of(kind);

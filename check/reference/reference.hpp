@@ -65,6 +65,8 @@ Array add(const Case& c);
 void add_backward(const Case& c, const Array& output_gradient, Gradients& gradients);
 Array up_sample(const Case& c);
 void up_sample_backward(const Case& c, const Array& output_gradient, Gradients& gradients);
+Array experts(const Case& c);
+void experts_backward(const Case& c, const Array& output_gradient, Gradients& gradients);
 Array dropout(const Case& c);
 void dropout_backward(const Case& c, const Array& output_gradient, Gradients& gradients);
 Array recurrent(const Case& c);

@@ -158,6 +158,12 @@ class LayerKernel {
   /// The exchanges of a layer whose tokens ranks divide; null for other layers.
   virtual TokenTransfer* token_transfer() { return nullptr; }
 
+  /// Experts that ranks share (LayerShare::Form::experts): the blocks of rows that an all-to-all exchanges
+  /// before a pass, which this call computes; after the pass, those that it exchanges then. `finish` computes
+  /// what comes after that. Each block begins with the number of its floats that are sent,
+  /// itself included. Empty for other layers.
+  virtual std::span<float> exchanged_rows(Pass) { return {}; }
+
   /// Losses: the values that the output is compared with (class indices for softmax_cross_entropy); null for
   /// other layers.
   virtual Tensor* targets() = 0;

@@ -6,7 +6,7 @@ namespace stepcast {
 namespace {
 
 constexpr LayerTable<bool> kComputed{true, true, true, true, true, true, true, true, true, true,
-                                     true, true, true, true, true, true, true, true, true};
+                                     true, true, true, true, true, true, true, true, true, true};
 
 }  // namespace
 

@@ -33,7 +33,7 @@ template <class Entry>
 struct LayerTable {
   Entry convolution{}, locally_connected{}, dense{}, embedding{}, position_embedding{}, class_token{},
       first_token{}, batch_norm{}, layer_norm{}, activation{}, pool{}, add{}, up_sample{}, reshape{},
-      dropout{}, recurrent{}, attention{}, softmax_loss{}, element_loss{};
+      dropout{}, recurrent{}, attention{}, softmax_loss{}, element_loss{}, experts{};
   /// Layers that compute with data of other ranks.
   Entry spatial_convolution{}, spatial_locally_connected{}, spatial_pool{}, synchronized_batch_norm{},
       vocab_parallel_loss{};
@@ -80,6 +80,8 @@ struct LayerTable {
         return recurrent;
       case LayerKind::attention:
         return attention;
+      case LayerKind::experts:
+        return experts;
       case LayerKind::softmax_cross_entropy:
         return softmax_loss;
       case LayerKind::sigmoid_cross_entropy:

@@ -337,6 +337,7 @@ std::vector<std::size_t> expert_layers(const Model& model) {
 
 void share_experts(const Experts& experts, ShardedModel& sharded) {
   sharded.summed_in_group.assign(sharded.part.layers.size(), true);
+  sharded.shares_experts = experts.ways > 1;
   for (const std::size_t layer : expert_layers(sharded.part)) share_own_experts(experts, layer, sharded);
 }
 

@@ -42,6 +42,9 @@ struct ShardedModel {
   /// Whether the devices of the tensor axis have different tokens of the layer, so that its gradient is a
   /// partial sum (sequence parallelism); empty: no layer.
   std::vector<bool> divided_tokens = {};
+  /// Devices have different experts and the same routers: the gradient of a router, which is the first array
+  /// of a layer of kind `experts`, is summed like those of the layers that `summed_in_group` marks.
+  bool shares_experts = false;
 };
 
 /// The reason why no part of the network's first layer of kind `measured` can be computed alone; empty if it
@@ -80,7 +83,8 @@ struct Experts {
   int top = 2;    ///< experts that process a token
   /// Capacity of an expert / its even share of tokens; unused capacity is padding.
   double capacity_factor = 1;
-  int every = 2;  ///< one block in `every` has experts, the last one; unused if the network has experts
+  bool pads = false;  ///< experts refuse tokens beyond their capacity, and all-to-alls carry the padding
+  int every = 2;      ///< one block in `every` has experts, the last one; unused if the network has experts
   /// Devices that share the hidden units of every expert and have different tokens (sequence parallelism);
   /// 1: they have the same tokens.
   int token_ways = 1;
@@ -97,7 +101,7 @@ std::vector<std::size_t> expert_layers(const Model& model);
 
 /// Expert parallelism: each device has its own tokens. An all-to-all before the experts and one after them
 /// are needed forward, and the same two backward. Assumes that all experts get equally many tokens; the work
-/// of the router is neglected, and so is the sum of its gradient if it belongs to a layer of kind `experts`.
+/// of the router is neglected.
 /// Source: D. Lepikhin et al., "GShard: scaling giant models with conditional computation and automatic
 /// sharding", ICLR 2021, section 2.
 ShardedModel shard_experts(const Model& model, const Experts& experts);

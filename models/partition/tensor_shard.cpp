@@ -76,6 +76,23 @@ SharedPart tensor_shard(const Model& model, int ways, int place) {
   return part;
 }
 
+SharedPart expert_shard(const Model& model, int ways, int place) {
+  ShardedModel sharded{model, {}, {}};
+  sharded.exchanges.resize(model.layers.size());
+  share_experts({.ways = ways}, sharded);
+  SharedPart part{model, std::move(sharded.part), {}, {}};
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    part.shares.emplace_back();
+    if (model.layers[i].kind == LayerKind::experts)
+      part.shares.back() = LayerShare{LayerShare::Form::experts, {}, ways, place};
+    auto& arrays = part.arrays.emplace_back();
+    for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k)
+      arrays.push_back(
+          array_part(model.layers[i].parameters[k], part.model.layers[i].parameters[k], ways, place, 1));
+  }
+  return part;
+}
+
 namespace {
 
 /// The map that a layer's output was before any flattening, which keeps the order of the elements.

@@ -20,6 +20,7 @@ struct LayerShare {
     tokens,   ///< a layer that depends on the place of its tokens, which are `tokens`: positions, dropout
     queries,  ///< attention of the queries of `tokens` with keys and values of all, which are its second
               ///< input
+    experts,  ///< experts: the device has some of them, and rows of tokens go to them
   };
 
   Form form{};
@@ -28,6 +29,7 @@ struct LayerShare {
   /// Of every sample; of `rows`: those to whose partial sums this device adds the bias; empty: all, in a sum.
   std::vector<Rows> tokens = {};
   std::int64_t whole_tokens = 0;  ///< with Form::tokens: tokens of a whole sample
+  int ways = 1, place = 0;  ///< experts: devices that share them, and the place of this one
 };
 
 /// The part of an array that a device has. The array is taken as a matrix with one row for each index of its
@@ -75,6 +77,10 @@ SharedPart tensor_shard(const Model& model, int ways, int place);
 
 /// The part of device `place` of `ways` devices that share filters (shard_filters).
 SharedPart filter_shard(const Model& model, int ways, int place);
+
+/// The part of device `place` of `ways` devices that share the experts of each layer of that kind
+/// (share_experts). Every device has all other layers, and the routers.
+SharedPart expert_shard(const Model& model, int ways, int place);
 
 /// The part of machine `place` of `machines` that share a network (models/partition/layer_partition.hpp,
 /// `partition`): its positions of maps and the filters there, and its units of dense layers.

@@ -35,8 +35,13 @@ void order_within(Round& round) {
 /// Execution of one round.
 class RoundExecution {
  public:
-  RoundExecution(Transport& transport, const Round& round, float* buffer)
-      : transport_(transport), round_(round), buffer_(buffer), done_(round.size(), 0), copies_(round.size()) {
+  RoundExecution(Transport& transport, const Round& round, float* buffer, bool counted)
+      : transport_(transport),
+        round_(round),
+        buffer_(buffer),
+        counted_(counted),
+        done_(round.size(), 0),
+        copies_(round.size()) {
     for (std::size_t i = 0; i < round.size(); ++i) {
       const Slice& slice = round[i].slice;
       if (round[i].copy_first) copies_[i].assign(buffer + slice.begin, buffer + slice.end);
@@ -49,9 +54,9 @@ class RoundExecution {
       sending_to_.clear();
       receiving_from_.clear();
       for (std::size_t i = 0; i < round_.size(); ++i) {
-        if (done_[i] == round_[i].slice.size() || behind_another(i)) continue;
+        if (done_[i] == size(i) || behind_another(i)) continue;
         moved = advance(i) || moved;
-        finished = finished && done_[i] == round_[i].slice.size();
+        finished = finished && done_[i] == size(i);
       }
       if (finished && all_done()) return;
       if (!moved) transport_.wait(sending_to_, receiving_from_);
@@ -59,9 +64,16 @@ class RoundExecution {
   }
 
  private:
+  /// Floats that a transfer moves; of a counted one that has not begun, the number that says how many.
+  std::int64_t size(std::size_t index) const {
+    const Slice& slice = round_[index].slice;
+    if (!counted_) return slice.size();
+    return done_[index] == 0 ? 1 : static_cast<std::int64_t>(buffer_[slice.begin]);
+  }
+
   bool all_done() const {
     for (std::size_t i = 0; i < round_.size(); ++i) {
-      if (done_[i] < round_[i].slice.size()) return false;
+      if (done_[i] < size(i)) return false;
     }
     return true;
   }
@@ -70,8 +82,7 @@ class RoundExecution {
   /// their order.
   bool behind_another(std::size_t index) const {
     for (std::size_t i = 0; i < index; ++i) {
-      if (round_[i].peer == round_[index].peer && round_[i].way == round_[index].way &&
-          done_[i] < round_[i].slice.size()) {
+      if (round_[i].peer == round_[index].peer && round_[i].way == round_[index].way && done_[i] < size(i)) {
         return true;
       }
     }
@@ -84,10 +95,10 @@ class RoundExecution {
     const std::int64_t before = done;
     if (transfer.way == Transfer::Way::send) {
       const float* from = transfer.copy_first ? copies_[index].data() : buffer_ + transfer.slice.begin;
-      done += transport_.send_some(RankId(transfer.peer), from + done, transfer.slice.size() - done);
-      if (done < transfer.slice.size()) sending_to_.emplace_back(transfer.peer);
+      done += transport_.send_some(RankId(transfer.peer), from + done, size(index) - done);
+      if (done < size(index)) sending_to_.emplace_back(transfer.peer);
     } else {
-      std::int64_t most = transfer.slice.size();
+      std::int64_t most = size(index);
       for (const std::size_t other : transfer.after) most = std::min(most, done_[other]);
       if (most == done) return false;
       done += transport_.receive_some(RankId(transfer.peer), buffer_ + transfer.slice.begin + done,
@@ -100,6 +111,7 @@ class RoundExecution {
   Transport& transport_;
   const Round& round_;
   float* buffer_;
+  bool counted_;
   std::vector<std::int64_t> done_;
   std::vector<std::vector<float>> copies_;
   std::vector<RankId> sending_to_, receiving_from_;
@@ -131,8 +143,8 @@ std::vector<Round> rounds_of(const Schedule& schedule, int position, std::int64_
   return rounds;
 }
 
-void execute_rounds(Transport& transport, const std::vector<Round>& rounds, float* buffer) {
-  for (const Round& round : rounds) RoundExecution(transport, round, buffer).run();
+void execute_rounds(Transport& transport, const std::vector<Round>& rounds, float* buffer, bool counted) {
+  for (const Round& round : rounds) RoundExecution(transport, round, buffer, counted).run();
 }
 
 }  // namespace stepcast

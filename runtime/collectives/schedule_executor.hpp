@@ -33,6 +33,8 @@ std::vector<Round> rounds_of(const Schedule& schedule, int position, std::int64_
 
 /// Executes rounds on a buffer, one after the other. All ranks call it at about the same time. The results
 /// depend on the schedule alone, not on the order in which messages arrive.
-void execute_rounds(Transport& transport, const std::vector<Round>& rounds, float* buffer);
+/// @param counted  the first float of each slice says how many of its floats are sent, itself included
+void execute_rounds(Transport& transport, const std::vector<Round>& rounds, float* buffer,
+                    bool counted = false);
 
 }  // namespace stepcast

@@ -234,6 +234,8 @@ PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& mod
   if (ranks_of_samples(partition) > 1)
     networks.part =
         std::make_unique<SharedPart>(token_shard(model, partition.ways, partition.tokens, at.place));
+  if (partition.expert_ways > 1)
+    networks.part = std::make_unique<SharedPart>(expert_shard(model, partition.expert_ways, at.place));
   options.part.tensor_shard = networks.part.get();
   const Model& own = networks.part ? networks.part->model : model;
   for (std::size_t run = at.stage; run < partition.stages.size(); run += at.stages) {

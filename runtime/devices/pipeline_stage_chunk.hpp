@@ -76,11 +76,12 @@ struct ChunkNetworks {
 
 /// The networks of one pipeline stage: one chunk, or several in an interleaved schedule.
 struct PipelineStageNetworks {
-  std::unique_ptr<SharedPart> part;  ///< the rank's tensor-parallel shard of the layers; null: whole layers
+  std::unique_ptr<SharedPart> part;  ///< what the rank has of layers that ranks share; null: all
   std::vector<ChunkNetworks> chunks;
 };
 
-/// The stage of a rank, and its position among the ranks of that stage that share its layers and tokens.
+/// The stage of a rank, and its position among the ranks of that stage that share its layers and tokens, or its
+/// experts.
 struct StagePosition {
   int stage = 0, stages = 1, place = 0;
 };
@@ -124,6 +125,9 @@ class PipelineStageChunk {
   /// Repeats the forward pass of the micro-batch whose backward pass comes next (activation recomputation).
   void recompute(LayerRange segments);
   void update();
+  /// Network of the micro-batch whose forward or backward pass is the next, or has begun.
+  Network& forward_network() const { return *networks_.of_micro_batch.at(forward_); }
+  Network& backward_network() const { return *networks_.of_micro_batch.at(backward_); }
   /// Network of the micro-batch that was computed last.
   Network& current() const { return *current_; }
   /// Network of the micro-batch for which a layer exchanges activations: that of the next pass if the

@@ -92,9 +92,15 @@ class PipelineStageDevice : public RankDevice {
   /// Elements of gradients and parameters are numbered anew in each chunk.
   CollectiveBinding bind_collective(const Collective& collective) override {
     PipelineStageChunk& chunk = chunk_with(collective.layer);
-    if (collective.buffer.array == Array::activations || collective.buffer.array == Array::errors)
-      return bind_activation_sum(chunk, collective);
+    const bool within_pass =
+        collective.buffer.array == Array::activations || collective.buffer.array == Array::errors;
+    const bool of_tokens =
+        within_pass && chunk.network().kernel(collective.layer).token_transfer() != nullptr;
+    if (within_pass && !of_tokens && collective.kind == Collective::Kind::all_to_all)
+      return bind_rows_of_experts(chunk, collective);
+    if (within_pass) return bind_activation_sum(chunk, collective);
     if (is_token_sum(collective)) return bind_token_sum();
+    if (!collective.parts.empty()) return bind_parts(chunk, collective.parts);
     if (scatters_each_ && collective.kind == Collective::Kind::reduce_scatter)
       return bind_micro_batch_scatter(chunk, chunk.map().stored(collective.buffer.elements));
     return bind_array(chunk.part(collective.buffer), chunk.mirror());
@@ -110,6 +116,7 @@ class PipelineStageDevice : public RankDevice {
     return is_values(message) || message.buffer.array == Array::errors;
   }
   PipelineStageChunk& chunk_with(int layer) {
+    if (layer < 0) return chunks_.front();  // gradients of a stage that is the whole network
     return *std::ranges::find_if(chunks_, [layer](const PipelineStageChunk& one) { return one.has(layer); });
   }
   PipelineStageChunk& chunk_for(const Message& message) { return chunks_.at(chunk_of_tag(message.tag)); }
@@ -154,6 +161,55 @@ class PipelineStageDevice : public RankDevice {
     return work;
   }
 
+  /// Binds the all-to-all before or after a pass of a layer of experts, in turn. Before it, the pass of the
+  /// micro-batch may not have begun.
+  CollectiveBinding bind_rows_of_experts(const PipelineStageChunk& chunk, const Collective& collective) {
+    const bool values = collective.buffer.array == Array::activations;
+    const Network* const begun = std::exchange(at_experts_, nullptr);
+    Network& network = begun != nullptr                  ? chunk.current()
+                       : values && !is_before_backward() ? chunk.forward_network()
+                                                         : chunk.backward_network();
+    if (begun == nullptr) at_experts_ = &network;
+    return bind_expert_rows(network.kernel(collective.layer), values ? Pass::forward : Pass::backward_data);
+  }
+
+  /// Binds a copy of gradients between which others lie, and copies the sums back.
+  CollectiveBinding bind_parts(const PipelineStageChunk& chunk, const std::vector<Slice>& parts) {
+    std::vector<Slice> stored;
+    std::int64_t size = 0;
+    for (const Slice& part : parts) {
+      stored.push_back(chunk.map().stored(part));
+      size += stored.back().size();
+    }
+    const std::shared_ptr<float> copy = acquire_copy(chunk.network().backend(), size);
+    CollectiveBinding work = bind_backend_memory({copy.get(), static_cast<std::size_t>(size)});
+    move_parts(chunk, stored, [at = copy.get()](float* sums, const Slice& one, std::int64_t begin) {
+      return std::pair{sums + one.begin, at + begin};
+    });
+    work.on_waited = [this, &chunk, stored, copy, size] {
+      move_parts(chunk, stored, [at = copy.get()](float* sums, const Slice& one, std::int64_t begin) {
+        return std::pair{at + begin, sums + one.begin};
+      });
+      free_copies_.emplace(size, copy);
+    };
+    return work;
+  }
+
+  /// Moves slices of the gradients. @param ends  source and target of a slice, which begins at `begin` of a
+  /// copy of all slices
+  template <class Ends>
+  void move_parts(const PipelineStageChunk& chunk, const std::vector<Slice>& parts, const Ends& ends) {
+    Backend& backend = chunk.network().backend();
+    time_work([&] {
+      std::int64_t begin = 0;
+      for (const Slice& one : parts) {
+        const auto [from, to] = ends(chunk.network().all_parameters().gradient, one, begin);
+        backend.move({.size = {one.size()}, .from_stride = {1}, .to_stride = {1}}, from, to);
+        begin += one.size();
+      }
+    });
+  }
+
   /// Binds a copy of the gradients that were accumulated since the last reduce-scatter, because the next
   /// micro-batch accumulates meanwhile. The owned share is added to the gradients when the program has waited
   /// for the collective.
@@ -196,6 +252,8 @@ class PipelineStageDevice : public RankDevice {
   std::deque<PipelineStageChunk> chunks_;
   PipelineStageChunk* last_ = nullptr;
   std::optional<TokenSums> token_sums_;  ///< if ranks that share layers divide the tokens between them
+  const Network* at_experts_ =
+      nullptr;  ///< whose rows of experts were exchanged before a pass, not yet after
   std::multimap<std::int64_t, std::shared_ptr<float>> free_copies_;  ///< by their number of elements
 };
 

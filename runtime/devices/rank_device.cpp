@@ -15,7 +15,9 @@ bool exchanges_after_data(Network& network, std::size_t layer) {
   if (network.kernel(layer).returns_halo()) return true;
   const SharedPart* part = network.shared_part();
   if (part == nullptr) return false;
-  if (part->shares[layer]) return part->shares[layer]->form == LayerShare::Form::columns;
+  using Form = LayerShare::Form;
+  if (const auto& share = part->shares[layer])
+    return share->form == Form::columns || share->form == Form::experts;
   const GatheredInput* gathered = gathered_input(part, layer);
   return gathered != nullptr && gathered->is_first;
 }
@@ -170,6 +172,14 @@ CollectiveBinding RankDevice::bind_layer_sum(LayerKernel& kernel, Pass pass, con
   const std::span<float> summed = kernel.partial_sums(pass);
   if (summed.empty()) return RankDevice::bind_collective(collective);
   CollectiveBinding work = bind_backend_memory(summed);
+  work.on_waited = [this, &kernel, pass] { time_work([&] { kernel.finish(pass); }); };
+  return work;
+}
+
+CollectiveBinding RankDevice::bind_expert_rows(LayerKernel& kernel, Pass pass) {
+  CollectiveBinding work;
+  time_work([&] { work.memory = kernel.exchanged_rows(pass); });
+  work.counted = true;
   work.on_waited = [this, &kernel, pass] { time_work([&] { kernel.finish(pass); }); };
   return work;
 }

@@ -42,6 +42,9 @@ struct WorkTime {
 /// | sums inside a layer (statistics, tensor-   | -                         | GPU          | finish the    |
 /// | parallel outputs and error signals)        |                           |              | kernel        |
 /// | gathered inputs of shared filters          | -                         | GPU          | unpack        |
+/// | rows of experts                            | -                         | -            | finish the    |
+/// |                                            |                           |              | kernel        |
+/// | gradients in several parts                 | -                         | -            | unpack        |
 /// | PipelineStageDevice: reduce-scatter of the | -                         | GPU          | add the owned |
 /// | gradients of one micro-batch               |                           |              | share         |
 ///
@@ -56,6 +59,7 @@ struct CollectiveBinding {
   std::function<void(std::span<float> part)> fetch = {}, store = {};
   /// Called by the program when it has waited for the collective; may be empty.
   std::function<void()> on_waited = {};
+  bool counted = false;  ///< each part of `memory` begins with the number of its floats that are sent
   /// Elements that `memory` holds compressed; -1: it is not compressed.
   std::int64_t uncompressed_elements = -1;
   float* on_device = nullptr;  ///< the buffer on the device; null if the host can access it
@@ -127,6 +131,8 @@ class RankDevice {
   /// Binds a sum over ranks that a layer's pass waits for. If the kernel has nothing to sum (as for error
   /// signals that no earlier layer needs), the plan's collective runs on an array of the host.
   CollectiveBinding bind_layer_sum(LayerKernel& kernel, Pass pass, const Collective& collective);
+  /// Binds an all-to-all of the rows of experts, before or after a pass of their layer.
+  CollectiveBinding bind_expert_rows(LayerKernel& kernel, Pass pass);
   virtual std::span<float> array(Array array) = 0;
   /// ParameterLayout::stored of the network.
   virtual Slice stored(const Slice& of_model) const = 0;

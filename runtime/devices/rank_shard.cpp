@@ -118,7 +118,8 @@ SharedPart tensor_shard(const Model& model, const ModelPartition& partition, int
     case ModelPartition::Form::machines:
       return machine_shard(model, partition.ways, partition.spatial.separate_border, place);
     default:
-      return token_shard(model, partition.ways, partition.tokens, place);
+      return partition.expert_ways > 1 ? expert_shard(model, partition.expert_ways, place)
+                                       : token_shard(model, partition.ways, partition.tokens, place);
   }
 }
 

@@ -55,7 +55,7 @@ Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& 
 
 Parameters gather_pipeline_parameters(Transport& transport, const Model& model, const Plan& plan,
                                       const Parameters& own) {
-  const int ways = plan.partition.ways, me = transport.rank().value;
+  const int ways = plan.partition.parts(), me = transport.rank().value;
   std::vector<SharedPart> parts;
   for (int place = 0; place < ways; ++place) parts.push_back(tensor_shard(model, plan.partition, place));
   Parameters whole(own.size());

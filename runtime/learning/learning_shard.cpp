@@ -310,7 +310,7 @@ class PipelineStageShard : public LearningShard {
   }
 
   bool holds_evaluated_parameters() const override {
-    return replica_ == 0 || plan_.partition.shards_parameters;
+    return replica_ < plan_.partition.expert_ways || plan_.partition.shards_parameters;
   }
 
   Parameters gather_parameters(Transport* transport) override {
@@ -321,7 +321,7 @@ class PipelineStageShard : public LearningShard {
         collect_owned(*transport, replicas, own_.chunks[i].first(), owned);
       }
     }
-    if (replica_ > 0) return {};
+    if (replica_ >= plan_.partition.expert_ways) return {};
     Parameters own;
     for (Network* network : networks()) {
       Parameters of_chunk = read_parameters(*network);
@@ -335,7 +335,7 @@ class PipelineStageShard : public LearningShard {
 
  private:
   const Role& role() const { return plan_.roles[stage_]; }
-  int own_place() const { return role().member(place_.rank) % plan_.partition.ways; }
+  int own_place() const { return role().member(place_.rank) % plan_.partition.parts(); }
   int own_member() const { return role().member(place_.rank) % ranks_of_samples(plan_.partition); }
 
   /// The part of a batch that this rank computes with.

@@ -42,7 +42,7 @@ void execute_on_transport(Transport& transport, const CollectiveBinding& work,
   for (std::size_t phase = 0; phase < phases.size(); ++phase) {
     if (work.before_phase) work.before_phase(phase);
     if (work.staging_device != nullptr) copy_sends_to_host(work, phases[phase]);
-    execute_rounds(transport, phases[phase], work.memory.data());
+    execute_rounds(transport, phases[phase], work.memory.data(), work.counted);
     if (work.staging_device != nullptr) copy_receives_to_device(work, phases[phase]);
     if (work.after_phase) work.after_phase(phase);
   }

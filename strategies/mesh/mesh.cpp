@@ -309,6 +309,7 @@ void complete_experts(const YamlMap& map, const Setting& setting, MeshOptions& o
   if (options.experts.deep_ep && setting.device.choice().precision == KernelChoice::Precision::fp8)
     options.experts.dispatched = 1 / kHalfBytes;
   options.experts.ways = options.mesh.expert;
+  options.experts.pads = map.has("capacity_factor");
   if (options.sequence_parallel) options.experts.token_ways = options.mesh.tensor;
   if (map.has("imbalance") && map.has("capacity_factor"))
     map.at("imbalance").refuse("not valid with capacity_factor, which bounds it");

@@ -45,6 +45,17 @@ std::string token_problem_of_kernels(const Model& model, const MeshOptions& opti
   return token_part_problem(model, options.mesh.tensor, division);
 }
 
+/// @returns reason why kernels cannot run experts that devices share in this way; empty where they can
+std::string experts_problem(const MeshOptions& options) {
+  const Mesh& mesh = options.mesh;
+  if (mesh.expert == 1) return "";
+  if (mesh.tensor > 1) return "mesh.expert beside mesh.tensor";
+  if (mesh.context > 1) return "mesh.expert beside mesh.context";
+  if (options.shard != MemoryOptions::Zero::none) return "shard beside mesh.expert";
+  if (options.experts.deep_ep) return "expert_exchange: deep_ep";
+  return options.experts.pads ? "capacity_factor" : "";
+}
+
 /// @returns reason why kernels cannot run a step over this mesh; empty where they can
 std::string simulated_only(const Model& model, const MeshOptions& options, const Stages& starts,
                            const ShardedModel& sharded) {
@@ -54,7 +65,7 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
   if (options.splits_backward()) return options.dual() ? "schedule: dual_pipe" : "schedule: zero_bubble";
   if (has_shares(options.recomputed)) return "recomputation of parts of a layer";
   if (options.recompute.any() && has_dropout(model)) return kRecomputedDropout;
-  if (mesh.expert > 1) return "mesh.expert";
+  if (const std::string problem = experts_problem(options); !problem.empty()) return problem;
   if (options.offload != Offload::none)
     return options.offload == Offload::optimizer ? "offload: optimizer" : "offload: activations";
   if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
@@ -75,6 +86,7 @@ ModelPartition mesh_partition(const Model& model, const MeshOptions& options, co
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) partition.stages.push_back({starts[i], starts[i + 1]});
   partition.ways = options.mesh.tensor;
   partition.tokens = token_division(options);
+  partition.expert_ways = options.mesh.expert;
   partition.micro_batch = groups.micro_batch;
   partition.micro_batches = options.group.micro_batches;
   partition.sums_every_micro_batch = options.sums_every_micro_batch();

@@ -135,33 +135,69 @@ void add_exchanges(LayerRange layers, GroupPlan& groups) {
   }
 }
 
+namespace {
+
+/// The gradients of one sum over devices, and where they lie among all gradients of the layers.
+struct SummedGradients {
+  std::vector<LayerGradients> arrays;  ///< of all layers of the model; empty for those of other sums
+  std::vector<Slice> places;           ///< of each of these arrays
+
+  /// Slices of all gradients that elements of these arrays are.
+  std::vector<Slice> parts(const Slice& elements) const {
+    std::vector<Slice> found;
+    std::int64_t begin = 0;
+    for (const Slice& place : places) {
+      const std::int64_t first = std::max(elements.begin, begin) - begin,
+                         last = std::min(elements.end, begin + place.size()) - begin;
+      begin += place.size();
+      if (first >= last) continue;
+      const Slice own{place.begin + first, place.begin + last};
+      if (!found.empty() && found.back().end == own.begin)
+        found.back().end = own.end;
+      else
+        found.push_back(own);
+    }
+    return found;
+  }
+};
+
+SummedGradients summed_gradients(LayerRange layers, bool summed_in_group, const ShardedModel& sharded) {
+  SummedGradients summed;
+  std::int64_t begin = 0;
+  for (int i = 0; i < static_cast<int>(sharded.part.layers.size()); ++i) {
+    const auto layer = static_cast<std::size_t>(i);
+    LayerGradients& own = summed.arrays.emplace_back();
+    if (i < layers.first || i >= layers.last) continue;
+    const bool experts = sharded.shares_experts && sharded.part.layers[layer].kind == LayerKind::experts;
+    for (const ParameterTensor& tensor : sharded.part.layers[layer].parameters) {
+      if (!tensor.trainable) continue;
+      const bool is_router = experts && &tensor == &sharded.part.layers[layer].parameters.front();
+      const Slice place{begin, begin + tensor.elements()};
+      begin = place.end;
+      if ((is_router || sharded.summed_in_group[layer]) != summed_in_group) continue;
+      own.push_back(tensor.elements());
+      summed.places.push_back(place);
+    }
+  }
+  return summed;
+}
+
+}  // namespace
+
 std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, CommunicatorId communicator,
                              const GradientSizes& sizes, GroupPlan& groups) {
-  std::vector<LayerGradients> gradients = gradient_arrays(groups.sharded.part);
-  // Where no other gradients lie between those that are summed, a bucket is a slice of all.
-  bool adjacent = true, begun = false, ended = false;
-  std::int64_t before = 0;
-  for (int i = 0; i < static_cast<int>(gradients.size()); ++i) {
-    const auto layer = static_cast<std::size_t>(i);
-    const bool here = i >= layers.first && i < layers.last;
-    const bool asked = groups.sharded.summed_in_group[layer] == summed_in_group;
-    if (here && !gradients[layer].empty()) {
-      adjacent = adjacent && !(asked && ended);
-      ended = ended || (!asked && begun);
-      begun = begun || asked;
-      for (const std::int64_t elements : gradients[layer]) before += begun ? 0 : elements;
-    }
-    if (!here || !asked) gradients[layer].clear();
-  }
+  const SummedGradients summed = summed_gradients(layers, summed_in_group, groups.sharded);
   std::vector<Bucket> buckets;
-  for (Bucket bucket : gradient_buckets(gradients, sizes.element, sizes.bucket)) {
+  for (Bucket bucket : gradient_buckets(summed.arrays, sizes.element, sizes.bucket)) {
     if (bucket.gradient.value <= 0) continue;
     bucket.layers = {std::max(bucket.layers.first, layers.first), std::min(bucket.layers.last, layers.last)};
     bucket.sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, bucket.gradient);
     if (bucket.sum.exists()) {
-      const Slice elements =
-          adjacent ? Slice{before + bucket.elements.begin, before + bucket.elements.end} : Slice{};
-      groups.plan.collectives.back().buffer = {Array::gradients, elements, bucket.gradient};
+      std::vector<Slice> parts = summed.parts(bucket.elements);
+      const bool is_slice = parts.size() == 1;
+      groups.plan.collectives.back().buffer = {Array::gradients, is_slice ? parts.front() : Slice{},
+                                               bucket.gradient};
+      if (!is_slice) groups.plan.collectives.back().parts = std::move(parts);
     }
     buckets.push_back(bucket);
   }

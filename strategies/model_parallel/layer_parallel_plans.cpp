@@ -105,6 +105,7 @@ Experts read_experts(const YamlMap& map, const Model& model) {
   Experts experts;
   experts.ways = read_ways(map);
   read_fields(map, expert_fields(), experts);
+  experts.pads = map.has("capacity_factor");
   const std::vector<std::size_t> own = expert_layers(model);
   if (own.empty()) {
     map.at("experts", "experts a layer");
@@ -176,6 +177,18 @@ Plan read_tensor(const YamlValue& value, const Setting& setting) {
   return plan;
 }
 
+/// The partition of a network with experts of its own; others are simulated only.
+ModelPartition expert_partition(const Model& model, const Experts& experts, const GroupOptions& options) {
+  ModelPartition partition;
+  partition.form = ModelPartition::Form::stages;
+  partition.stages = {{0, static_cast<int>(model.layers.size())}};
+  partition.expert_ways = experts.ways;
+  partition.simulated_only = kernel_limit(model, options);
+  if (experts.pads) partition.simulated_only = "capacity_factor";
+  if (options.recompute) partition.simulated_only = "recompute; give mesh: {expert: N}";
+  return partition;
+}
+
 Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, expert_keys());
   const Experts experts = read_experts(map, setting.model);
@@ -185,9 +198,14 @@ Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
   set_samples(setting, setting.workers(), groups);  // each device has its own samples
   groups.sharded = shard_experts(setting.model, experts);
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
-  groups.partition.simulated_only = "experts, for which there are no kernels";
+  if (expert_layers(setting.model).empty())
+    groups.partition.simulated_only = "experts in place of layers that the network has";
+  else
+    groups.partition = expert_partition(setting.model, experts, groups.options);
   const Model part = groups.sharded.part;
-  return finish(setting, std::move(groups), part);
+  Plan plan = finish(setting, std::move(groups), part);
+  plan.summed_gradients = setting.workers();
+  return plan;
 }
 
 Plan read_model_parallel(const YamlValue& value, const Setting& setting) {

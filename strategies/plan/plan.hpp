@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -99,6 +100,8 @@ struct Collective {
   Buffer buffer;  ///< buffer of one rank. all_gather and reduce_scatter: the whole buffer; all_to_all: the
                   ///< matrix of all ranks' data for all ranks
   std::shared_ptr<const Schedule> schedule;  ///< kind exchange: transfers of one group (halos, flat master)
+  /// The elements of its array, where others lie between them and buffer.elements is empty.
+  std::vector<Slice> parts = {};
   bool by_group = false;  ///< group g works only on the share of the elements that rank g of a ring owns
                           ///< after a reduce-scatter
   /// Activations, error signals and statistics: the layer of the model around whose passes the collective
@@ -156,12 +159,17 @@ struct ModelPartition {
   int micro_batches = 1;
   std::string simulated_only;  ///< reason why kernels cannot compute this; empty where they can
   int ways = 1;                ///< ranks that share a layer
+  /// Consecutive ranks that share the experts of stages, and each have samples of their own.
+  int expert_ways = 1;
   /// Stages that compute forward passes again: the actions of each stage. A forward pass precedes every
   /// backward pass.
   std::vector<std::vector<PipelineAction>> recomputed = {};
   bool sums_every_micro_batch = false;  ///< stages scatter the gradients of each micro-batch, not their sum
   TokenDivision tokens = {};            ///< of `stages`: how ranks of a stage divide the tokens of a sample
   bool shards_parameters = false;       ///< after a step only the owner of a parameter has its value (FSDP)
+
+  /// Consecutive ranks of a stage with different parts of its layers, or of their experts.
+  int parts() const { return std::max(ways, expert_ways); }
 };
 
 /// Numbers that the programs recorded or marked, by name, in the order of recording.

@@ -85,7 +85,7 @@ using MakeKernel = std::unique_ptr<LayerKernel>(std::shared_ptr<Library>, const 
 MakeKernel make_convolution, make_locally_connected, make_dense, make_embedding, make_position_embedding,
     make_class_token, make_first_token, make_batch_norm, make_layer_norm, make_activation, make_pool,
     make_add, make_up_sample, make_reshape, make_dropout, make_recurrent, make_attention, make_softmax_loss,
-    make_element_loss;
+    make_element_loss, make_experts;
 // Layers of partitioned samples and networks, which need data of other devices.
 MakeKernel make_spatial_locally_connected, make_spatial_convolution, make_spatial_pool,
     make_synchronized_batch_norm, make_vocab_parallel_loss;

@@ -47,3 +47,13 @@ TEST_CASE("what a scenario names of its precision, and other networks, keep the 
   CHECK(named.precision == KernelChoice::Precision::tf32);
   CHECK(named.attention == KernelChoice::Attention::eager);
 }
+
+TEST_CASE("a run that measures its own times keeps the plain kernels", "[scenarios]") {
+  const Scenario scenario = scenario_of(
+      "name: t\nmodel: gpt2-small\ntrace: derived\nplatform: dgx-h100-pod\nworkers: 8\nbatch_per_worker: 1\n"
+      "strategy: {kind: tensor, ways: 2}\n");
+  Library library;
+  const Experiment measured = build_experiment(scenario.document, {}, library, Overrides{.trace = "derived"});
+  CHECK(measured.device.choice() == KernelChoice{});
+  CHECK(measured.plan.partition.simulated_only == "");
+}
