@@ -84,7 +84,7 @@ SharedPart expert_shard(const Model& model, int ways, int place) {
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     part.shares.emplace_back();
     if (model.layers[i].kind == LayerKind::experts)
-      part.shares.back() = LayerShare{LayerShare::Form::experts, {}, ways, place};
+      part.shares.back() = {.form = LayerShare::Form::experts, .ways = ways, .place = place};
     auto& arrays = part.arrays.emplace_back();
     for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k)
       arrays.push_back(
