@@ -255,7 +255,7 @@ const Fields<RunKeys>& run_fields() {
       by_hand({"kernels", "mapping", "", "see its keys",
                "kernels of `trace: derived`; a transformer on tensor cores has bf16 (or else f16), flash "
                "attention, "
-               "AdamW and `strategy.precision: mixed` unless one of `kernels`, `strategy.precision`, "
+               "AdamW and `strategy.precision: mixed` unless one of `kernels`, `strategy.precision: f32`, "
                "`strategy.like` "
                "and `strategy.compression` is given",
                kernel_choice_keys}),
