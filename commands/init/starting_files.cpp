@@ -157,7 +157,7 @@ sweep:
 # The size of the data set adds hours, and dollars if the platform has a price.
 # epoch: {{samples: 1281167, epochs: 90}}
 
-# Variation from step to step. It needs simulation.steps above 1.
+# Variation from step to step: 20 steps are simulated, or simulation.steps.
 # noise: {{jitter: lognormal, sigma: 0.02}}
 # simulation: {{steps: 10}}
 )",

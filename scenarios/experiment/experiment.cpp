@@ -166,9 +166,11 @@ const Strategy& strategy_of(const YamlMap& map) {
       [map_with_kind(options, strategy_names()).at("kind", "a strategy").one_of(strategy_names())];
 }
 
-int usual_steps(const YamlMap& map) {
+int usual_steps(const YamlMap& map, const Noise& noise) {
+  constexpr int kStepsOfJitter = 20;
   const Strategy& strategy = strategy_of(map);
-  return strategy.usual_steps == nullptr ? 1 : strategy.usual_steps(map.at("strategy"));
+  const int least = noise.jitter == Noise::Jitter::none ? 1 : kStepsOfJitter;
+  return strategy.usual_steps == nullptr ? least : std::max(least, strategy.usual_steps(map.at("strategy")));
 }
 
 Plan read_plan(const YamlMap& map, PlacementRule placement, Experiment& experiment, Library& library,
@@ -274,7 +276,8 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   experiment.noise.jitter = overrides.jitter.value_or(experiment.noise.jitter);
   apply(keys.simulation, experiment);
   experiment.seed += overrides.more_seed;
-  experiment.steps = overrides.steps ? *overrides.steps : keys.simulation.steps.value_or(usual_steps(map));
+  experiment.steps =
+      overrides.steps ? *overrides.steps : keys.simulation.steps.value_or(usual_steps(map, experiment.noise));
   if (const auto epoch = map.maybe("epoch")) {
     const DataSetSize size = read_epoch(*epoch, experiment.model);
     experiment.epoch_samples = size.samples;

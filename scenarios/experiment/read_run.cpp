@@ -146,7 +146,7 @@ Form<Folding> folding() {
 const Fields<SimulationOptions>& simulation_fields() {
   static const Fields<SimulationOptions> fields{
       field("steps", &SimulationOptions::steps, integer(1, 100'000),
-            otherwise("1; with servers 100, or ten exchanges"),
+            otherwise("1; with jitter 20; with servers 100, or ten exchanges"),
             "simulated steps; if there are several, the first does not count, because it waits for the first "
             "batch"),
       field("seed", &SimulationOptions::seed, integer(0), "seed of all random numbers"),
@@ -255,7 +255,7 @@ const Fields<RunKeys>& run_fields() {
       by_hand({"kernels", "mapping", "", "see its keys",
                "kernels of `trace: derived`; a transformer on tensor cores has bf16 (or else f16), flash "
                "attention, "
-               "AdamW and `strategy.precision: mixed` unless one of `kernels`, `strategy.precision`, "
+               "AdamW and `strategy.precision: mixed` unless one of `kernels`, `strategy.precision: f32`, "
                "`strategy.like` "
                "and `strategy.compression` is given",
                kernel_choice_keys}),

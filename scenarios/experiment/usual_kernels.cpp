@@ -27,13 +27,20 @@ std::optional<Device> device_in(const Device& device, const std::string& precisi
   }
 }
 
-}  // namespace
-
-std::string usual_precision(const Model& model, const Device& device) {
-  for (const char* precision : {is_transformer(model) ? "bf16" : "tf32", "f16", "bf16"}) {
+/// bf16 for a transformer, else f16, which PyTorch's autocast has by default; of those that the device has,
+/// or f32.
+std::string half_precision(const Model& model, const Device& device) {
+  for (const char* precision : {is_transformer(model) ? "bf16" : "f16", "f16", "bf16"}) {
     if (device_in(device, precision)) return precision;
   }
   return "f32";
+}
+
+}  // namespace
+
+std::string usual_precision(const Model& model, const Device& device) {
+  if (!is_transformer(model) && device_in(device, "tf32")) return "tf32";
+  return half_precision(model, device);
 }
 
 std::string kernels_text(const Model& model, const Device& device, const std::string& precision) {
@@ -58,14 +65,15 @@ bool takes_precision(const YamlNode& document) {
 void apply_usual_kernels(YamlNode& document, const Model& model, const Device& device) {
   const YamlNode* trace = document.find("trace");
   if (trace == nullptr || trace->text != "derived") return;
-  for (const char* key : {"kernels", "strategy.precision", "strategy.compression"}) {
-    if (find_path(document, key) != nullptr) return;
-  }
-  const std::string precision = usual_precision(model, device);
-  const bool mixed = is_transformer(model);
+  if (find_path(document, "kernels") != nullptr || find_path(document, "strategy.compression") != nullptr)
+    return;
+  const YamlNode* named = find_path(document, "strategy.precision");
+  if (named != nullptr && named->text != "mixed") return;
+  const bool mixed = named != nullptr || is_transformer(model);
+  const std::string precision = mixed ? half_precision(model, device) : usual_precision(model, device);
   if (mixed ? precision == "f32" || !takes_precision(document) : precision != "tf32") return;
   assign(document, {"kernels", parse_yaml(kernels_text(model, device, precision), "default kernels")});
-  if (mixed) assign(document, assignment("strategy.precision", "mixed"));
+  if (named == nullptr && mixed) assign(document, assignment("strategy.precision", "mixed"));
 }
 
 }  // namespace stepcast

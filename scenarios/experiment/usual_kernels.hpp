@@ -17,9 +17,10 @@ std::string usual_precision(const Model& model, const Device& device);
 /// AdamW by foreach kernels. Empty: all as by default.
 std::string kernels_text(const Model& model, const Device& device, const std::string& precision);
 
-/// Sets `kernels` to the usual ones where layer times are derived and the document names none of `kernels`,
-/// `strategy.precision` and `strategy.compression`, which half precision excludes: those of a transformer in
-/// half precision, with `strategy.precision: mixed`; TF32 for another network, where the device has it.
+/// Sets `kernels` to the usual ones where layer times are derived and the document names neither `kernels`
+/// nor `strategy.compression`, which half precision excludes, nor `strategy.precision: f32`: those of a
+/// transformer in half precision, with `strategy.precision: mixed`; of another network in half precision with
+/// `mixed`, else in TF32, where the device has it.
 void apply_usual_kernels(YamlNode& document, const Model& model, const Device& device);
 
 }  // namespace stepcast

@@ -74,7 +74,7 @@ TEST_CASE("times of a batch that was not measured are computed from the given tr
   CHECK(accumulated.plan.batch_per_worker == 16);
 }
 
-TEST_CASE("as many steps are simulated as workers with servers need to become independent", "[scenarios]") {
+TEST_CASE("as many steps are simulated as jitter and workers with servers need", "[scenarios]") {
   Scenario scenario = read_scenario(shipped_scenario("resnet50-ethernet-cpu"), {});
   std::erase_if(scenario.document.entries, [](const auto& one) { return one.first.text == "simulation"; });
   Library library;
@@ -83,7 +83,8 @@ TEST_CASE("as many steps are simulated as workers with servers need to become in
                             library)
         .plan.steps;
   };
-  CHECK(steps("{kind: synchronous}") == 1);
+  CHECK(steps("{kind: synchronous}", "noise.jitter=none") == 1);
+  CHECK(steps("{kind: synchronous}") == 20);  // the scenario has jitter
   CHECK(steps("{kind: parameter_server}") == 100);
   CHECK(steps("{kind: elastic_averaging, period: 20}") == 200);
   CHECK(steps("{kind: elastic_averaging, period: 20}", "simulation.steps=3") == 3);

@@ -32,6 +32,13 @@ TEST_CASE("a transformer on tensor cores is trained in half precision by default
   CHECK(choice_of("gpt2-small", "dgx1v").attention == Attention::eager);
 }
 
+TEST_CASE("mixed precision computes in half precision, where the device has it", "[scenarios]") {
+  const std::string mixed = "{kind: synchronous, precision: mixed}";
+  CHECK(choice_of("gpt2-small", "dgx-h100-pod", mixed) == choice_of("gpt2-small", "dgx-h100-pod"));
+  CHECK(choice_of("resnet50", "dgx-h100-pod", mixed).precision == KernelChoice::Precision::f16);
+  CHECK(choice_of("resnet50", "dgx1-p100", mixed) == KernelChoice{});  // without tensor cores
+}
+
 TEST_CASE("other networks compute in TF32 by default, where the device has it", "[scenarios]") {
   CHECK(choice_of("resnet50", "dgx-h100-pod").precision == KernelChoice::Precision::tf32);
 }
@@ -41,7 +48,7 @@ TEST_CASE("what a scenario names of its precision, and other networks, keep the 
   const KernelChoice plain;
   CHECK(choice_of("resnet50", "dgx1v") == plain);
   CHECK(choice_of("gpt2-small", "dgx1-p100") == plain);  // without tensor cores
-  CHECK(choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous, precision: mixed}") == plain);
+  CHECK(choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous, precision: f32}") == plain);
   const KernelChoice named =
       choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous}", "kernels: {precision: tf32}\n");
   CHECK(named.precision == KernelChoice::Precision::tf32);
