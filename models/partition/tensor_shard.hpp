@@ -24,12 +24,12 @@ struct LayerShare {
   };
 
   Form form{};
-  Rows classes;  ///< classes of the whole layer that the device scores; further classes of its part are
-                 ///< padding
+  Rows classes = {};  ///< classes of the whole layer that the device scores; further classes of its part are
+                      ///< padding
   /// Of every sample; of `rows`: those to whose partial sums this device adds the bias; empty: all, in a sum.
   std::vector<Rows> tokens = {};
   std::int64_t whole_tokens = 0;  ///< with Form::tokens: tokens of a whole sample
-  int ways = 1, place = 0;  ///< experts: devices that share them, and the place of this one
+  int ways = 1, place = 0;        ///< experts: devices that share them, and the place of this one
 };
 
 /// The part of an array that a device has. The array is taken as a matrix with one row for each index of its
