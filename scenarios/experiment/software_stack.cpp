@@ -104,17 +104,43 @@ SoftwareStack read_software_stack(const YamlValue& value) {
   return stack;
 }
 
+namespace {
+
+SoftwareStack stack_named(const YamlNode& name, Library& library) {
+  return read_software_stack(
+      YamlValue(library.tree(YamlValue(name, "strategy.like"), "strategies/stacks"), ""));
+}
+
+/// Without a stack, the host issues operators as PyTorch does where layer times are derived. A factor on them
+/// holds the host's time. @returns the paths that were set
+std::vector<std::string> apply_usual_host(YamlNode& document, const Strategy& strategy, Library& library) {
+  constexpr const char *kPath = "strategy.host_operation", *kUsualStack = "pytorch-ddp";
+  const YamlNode* trace = document.find("trace");
+  if (trace == nullptr || trace->text != "derived" || !takes(document, strategy, kPath)) return {};
+  for (const char* key : {kPath, "strategy.host_work", "strategy.compute_factor"}) {
+    if (find_path(document, key) != nullptr) return {};
+  }
+  const SoftwareStack stack = stack_named(command_line_name(kUsualStack), library);
+  const auto value = std::ranges::find(stack.values, kPath, &StackValue::path);
+  assign(document, {kPath, YamlNode(value->value)});
+  return {kPath};
+}
+
+}  // namespace
+
 std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library& library) {
   const YamlNode* like = find_path(document, "strategy.like");
   if (like == nullptr) return std::nullopt;
-  return read_software_stack(
-      YamlValue(library.tree(YamlValue(*like, "strategy.like"), "strategies/stacks"), ""));
+  return stack_named(*like, library);
 }
 
 std::vector<std::string> apply_software_stack(YamlNode& document, Library& library) {
   const auto stack = software_stack_of(document, library);
   const YamlNode* kind = find_path(document, "strategy.kind");
-  if (!stack || kind == nullptr) return {};
+  const Strategy* given = kind == nullptr ? nullptr : find_strategy(kind->text);
+  if (!stack)
+    return given == nullptr ? std::vector<std::string>{} : apply_usual_host(document, *given, library);
+  if (kind == nullptr) return {};
   // A mesh, whose `shard` is the stack's value.
   const bool mesh = find_path(document, "strategy.mesh") != nullptr || (!stack->kind && shards_all(*stack));
   if (stack->kind && kind->text == kPlainReplicas && !mesh) assign(document, {"strategy.kind", *stack->kind});

@@ -33,7 +33,9 @@ SoftwareStack read_software_stack(const YamlValue& value);
 std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library& library);
 
 /// Sets the keys that the document does not give to the values of its stack: those of `strategy:` that its
-/// strategy has, others but `kernels:` in a mapping that the document has.
+/// strategy has, others but `kernels:` in a mapping that the document has. Without a stack, where layer times
+/// are derived, the host issues operators as PyTorch's does, unless a factor on the layer times holds its
+/// time.
 /// @returns the paths that were set
 std::vector<std::string> apply_software_stack(YamlNode& document, Library& library);
 

@@ -52,7 +52,8 @@ const Fields<TrainingKeys>& training_fields() {
                              "most that one connection of two hosts moves; a host has one to each other"),
        field("step_overhead", &TrainingKeys::step_overhead, duration(),
              "time of a step outside the layers, such as input work"),
-       checked<TrainingKeys>("host_operation", duration(), otherwise("0 s"),
+       checked<TrainingKeys>("host_operation", duration(),
+                             otherwise("PyTorch's 35 us; 0 s with `like` and `compute_factor`"),
                              "with `trace: derived`: time in which the host issues one operator of the "
                              "framework to a GPU"),
        field("precision", &TrainingKeys::mixed, choice<bool>({{"f32", false}, {"mixed", true}}),

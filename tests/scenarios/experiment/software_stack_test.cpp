@@ -31,7 +31,7 @@ TEST_CASE("a stack sets what the scenario does not give", "[scenarios]") {
   CHECK(buckets_of(with_strategy("kind: synchronous, like: megatron")).size() == 1);
 }
 
-TEST_CASE("a stack of PyTorch brings the time of its host, unless layer times are scaled to a measured step",
+TEST_CASE("PyTorch's host takes time without a stack too, unless layer times are scaled to a measured step",
           "[scenarios]") {
   const auto host = [](const std::string& strategy) {
     return shipped_experiment("resnet50-ethernet-cpu", {"trace=derived", "platform=dgx1v", "workers=8",
@@ -39,7 +39,10 @@ TEST_CASE("a stack of PyTorch brings the time of its host, unless layer times ar
         .plan.workloads.front()
         .host;
   };
-  CHECK(host("").empty());
+  CHECK(host(", like: horovod").empty());
+  CHECK(host(", compute_factor: 1").empty());
+  REQUIRE_FALSE(host("").empty());
+  CHECK(host("").front().forward == Approx(35e-6));
   const auto of_stack = host(", like: pytorch-ddp");
   REQUIRE_FALSE(of_stack.empty());
   CHECK(of_stack.front().forward == Approx(35e-6));  // a convolution
