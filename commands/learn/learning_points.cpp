@@ -103,6 +103,8 @@ class LearningMemory : public WorkerMemory {
 }  // namespace
 
 std::string unsupported_simulated_learning(const Experiment& experiment) {
+  if (experiment.plan.partition.tokens.any())
+    return "divided tokens (sequence_parallel, mesh.context): only real ranks learn with them";
   const int ranks = experiment.plan.endpoints.size();
   const std::string why =
       unsupported_in_real_run(experiment.plan, ranks, has_joint_networks(experiment.plan));

@@ -156,8 +156,10 @@ class PipelineStageDevice : public RankDevice {
   /// The progress thread packs, because sums of the same gradients over replicas may come before.
   CollectiveBinding bind_token_sum() {
     CollectiveBinding work{.memory = token_sums_->buffer()};
-    work.fetch = [this](std::span<float>) { token_sums_->pack(); };
-    work.store = [this](std::span<float>) { token_sums_->unpack(); };
+    work.before_phase = [this](std::size_t phase) {
+      if (phase == 0) token_sums_->pack();
+    };
+    work.after_phase = [this](std::size_t) { token_sums_->unpack(); };  // the last one leaves the sums
     return work;
   }
 

@@ -161,6 +161,11 @@ TEST_CASE("experiments that cannot learn in a simulation are refused with the re
   CHECK(unsupported_simulated_learning(
             experiment_of({"workers=2", "strategy={kind: filter_parallel, ways: 2, precision: mixed}"})) ==
         "simulated only: activations of 2 bytes");
+  CHECK(unsupported_simulated_learning(experiment_of(
+            {"model=small-language-model", "trace=derived", "workers=2",
+             "strategy={kind: synchronous, precision: f32, mesh: {context: 2}, context_exchange: "
+             "all_to_all}"})) ==
+        "divided tokens (sequence_parallel, mesh.context): only real ranks learn with them");
   CHECK(unsupported_simulated_learning(
             experiment_of({"workers=2", "strategy={kind: filter_parallel, ways: 2, recompute: true}"})) ==
         "simulated only: recomputation of dropout, which would drop other elements the second time");
