@@ -28,6 +28,7 @@ TEST_CASE("shipped networks have the published counts", "[models]") {
       {"small-mlp", 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 10250, 1'863'690, 6},
       {"small-mesh", 108'976, 109'136, 16},
       {"small-transformer", 121'162, 121'162, 30},
+      {"small-experts", 350'922, 350'922, 28},
       {"gpt2-small", 124'439'808 - 1024 * 768, 124'439'808 - 1024 * 768, 147},  // no table of positions
   }));
   CAPTURE(published.name);
