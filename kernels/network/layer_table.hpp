@@ -27,6 +27,11 @@ constexpr bool is_pool(LayerKind kind) {
   return kind == LayerKind::average_pool || kind == LayerKind::max_pool;
 }
 
+constexpr bool is_activation(LayerKind kind) {
+  return kind == LayerKind::relu || kind == LayerKind::leaky_relu || kind == LayerKind::sigmoid ||
+         kind == LayerKind::tanh || kind == LayerKind::elu || kind == LayerKind::gelu;
+}
+
 /// One entry per family of layers, such as the function of a backend that makes their kernels. A
 /// value-initialized entry (a null function) says that the family is not supported.
 template <class Entry>
@@ -41,6 +46,7 @@ struct LayerTable {
   /// The entry for a layer that one rank computes alone.
   constexpr Entry of(LayerKind kind) const {
     if (is_pool(kind)) return pool;
+    if (is_activation(kind)) return activation;
     switch (kind) {
       case LayerKind::convolution:
         return convolution;
@@ -60,13 +66,6 @@ struct LayerTable {
         return batch_norm;
       case LayerKind::layer_norm:
         return layer_norm;
-      case LayerKind::relu:
-      case LayerKind::leaky_relu:
-      case LayerKind::sigmoid:
-      case LayerKind::tanh:
-      case LayerKind::elu:
-      case LayerKind::gelu:
-        return activation;
       case LayerKind::add:
         return add;
       case LayerKind::up_sample:

@@ -78,8 +78,9 @@ Slice RankCollectives::owned_slice(CollectiveId id, std::int64_t elements) const
   const Collective& collective = plan_.collectives.at(id.index());
   if (!collective.by_group) return {0, elements};
   const Communicator& one = communicator_of(plan_, collective);
-  const int part = (place_in(one) / one.size + 1) % one.groups();
-  return {part_begin(elements, one.groups(), part), part_begin(elements, one.groups(), part + 1)};
+  const int parts = one.groups() / collective.groups_of_share;
+  const int part = (place_in(one) / one.size / collective.groups_of_share + 1) % parts;
+  return {part_begin(elements, parts, part), part_begin(elements, parts, part + 1)};
 }
 
 std::vector<std::vector<Round>> RankCollectives::rounds_in_group(CollectiveId id,

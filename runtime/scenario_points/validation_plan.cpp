@@ -181,7 +181,8 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool any_partit
       continue;
     }
     const double elements = one.buffer.elements.size();
-    const double sent = (one.by_group ? communicator_of(plan, one).groups() : 1) * one.buffer.size.value;
+    const int shares = one.by_group ? communicator_of(plan, one).groups() / one.groups_of_share : 1;
+    const double sent = shares * one.buffer.size.value;
     if (elements > 0 && std::abs(sent - 4 * elements) > 0.01 * 4 * elements)
       return "gradients of other than 4 bytes per element (precision: mixed) are simulated only";
     const bool between_layers =

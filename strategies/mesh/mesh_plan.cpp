@@ -69,7 +69,6 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
   if (options.offload != Offload::none)
     return options.offload == Offload::optimizer ? "offload: optimizer" : "offload: activations";
   if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
-    if (mesh.tensor > 1) return "shard_within beside mesh.tensor";
     if (options.group.communication.all_reduce.channels > 1) return "shard_within with channels";
     if (options.sums_every_micro_batch() && options.group.micro_batches > 1)
       return "shard_within with accumulation and reshard_after_forward";

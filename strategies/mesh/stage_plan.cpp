@@ -148,6 +148,7 @@ ShardedUnit make_unit(LayerRange layers, int first, const MeshOptions& options, 
     unit.all_reduces.push_back(add_gradient_sum(
         one.layers, places.shard_copies, one.gradient / static_cast<double>(options.shard_ways), groups));
     groups.plan.collectives.back().by_group = true;
+    groups.plan.collectives.back().groups_of_share = options.mesh.tensor;
     groups.plan.collectives.back().buffer.elements = elements;
   }
   set_passes(layers, sums_by_layer(sums, groups.calls.size()), options, groups, unit);

@@ -104,6 +104,8 @@ struct Collective {
   std::vector<Slice> parts = {};
   bool by_group = false;  ///< group g works only on the share of the elements that rank g of a ring owns
                           ///< after a reduce-scatter
+  int groups_of_share =
+      1;  ///< with by_group: consecutive groups that work on the same share, of other arrays
   /// Activations, error signals and statistics: the layer of the model around whose passes the collective
   /// runs. Gradients and parameters of a pipeline: the first layer of the run of layers. -1: none.
   int layer = -1;

@@ -29,6 +29,7 @@ TEST_CASE("shipped networks have the published counts", "[models]") {
       {"small-mesh", 108'976, 109'136, 16},
       {"small-transformer", 121'162, 121'162, 30},
       {"small-language-model", 108'288, 108'288, 27},
+      {"small-experts", 350'922, 350'922, 28},
       {"gpt2-small", 124'439'808 - 1024 * 768, 124'439'808 - 1024 * 768, 147},  // no table of positions
   }));
   CAPTURE(published.name);

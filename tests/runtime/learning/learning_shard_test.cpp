@@ -80,6 +80,8 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
                    &kBlocks, Kind::sequences},
       LearningCase{mesh + "mesh: {tensor: 2}, shard: parameters, bucket: 200 B, recompute: full}", 4, 2,
                    &kBlocks, Kind::sequences},
+      LearningCase{mesh + "mesh: {tensor: 2}, shard: parameters, shard_within: 2, bucket: 200 B}", 8, 4,
+                   &kBlocks, Kind::sequences},
       LearningCase{mesh + "mesh: {pipeline: 2, tensor: 2}, split_points: [expand], accumulation: 2, shard: "
                           "parameters, bucket: tensor, recompute: full}",
                    8, 2, &kBlocks, Kind::sequences},

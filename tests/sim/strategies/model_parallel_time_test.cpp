@@ -238,7 +238,7 @@ TEST_CASE("the experts of a network pay as many all-to-alls", "[sim]") {
       "experts, experts: 4, top: 2, hidden: 32}, {name: l, kind: mean_squared_error}]}";
   const std::string strategy = "{kind: mixture_of_experts, halo_overlap: false, " + kAfter;
   const double tokens = 4 * 2 * 32 * 64;
-  const double gradients = 4 * (64 * 64 + 64);  // of the dense layer
+  const double gradients = 4 * (64 * 64 + 64 + 4 * 64);  // of the dense layer and the router
   CHECK(step(4, mixture, strategy + ", ways: 4}") ==
         exactly(3 * kLayer + 4 * 3 * (kLatency + tokens / 4 / kBandwidth) + ring(4, gradients)));
   CHECK_THROWS_WITH(PlannedRun(4, mixture, "{kind: mixture_of_experts, ways: 4, experts: 4}"),
