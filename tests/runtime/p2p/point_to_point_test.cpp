@@ -76,8 +76,8 @@ TEST_CASE("messages arrive complete, matched by tag and role, in the order of th
 
 TEST_CASE("memory of large messages is used again, whatever small messages came before",
           "[validate][messages]") {
-  constexpr int kSmall = 40, kLarge = 40;
-  constexpr std::size_t kFloats = 4'000'000;  // so many that freed memory goes back to the system
+  constexpr int kSmall = 40, kLarge = 20;
+  constexpr std::size_t kFloats = 10'000'000;  // so many that freed memory goes back to the system
   run_ranks("memory", 2, [&](Transport& transport, Transport& other) {
     CompletionQueue completions;
     {
