@@ -72,20 +72,19 @@ run memory-2-filters filters --ranks 2
 run memory-2-machines machines --ranks 2
 run memory-2-experts experts --ranks 2
 run memory-2-sharded sharded --ranks 2
-# Four ranks have a core each, or by quota almost a half of one; then the launch has another name and a table of its own.
+# Four ranks have a core each, or share two; then the launch has another name and a table of its own.
 if (($(nproc) >= 4)); then
   run memory-4-strategies strategies-4 --ranks 4
   run memory-4-two-workers two-workers --ranks 4
   run memory-4-search search --ranks 4
   run memory-4-mesh mesh-4 --ranks 4
-elif ((EUID == 0)) && [[ -w /sys/fs/cgroup/cpu/cgroup.procs || -w /sys/fs/cgroup/cgroup.subtree_control ]]; then
-  quota=$(awk -v cores="$(nproc)" 'BEGIN { print 0.9 * cores / 4 }')
-  run quota-4-strategies strategies-4 --ranks 4 --cpu-quota "$quota"
-  run quota-4-two-workers two-workers --ranks 4 --cpu-quota "$quota"
-  run quota-4-search search --ranks 4 --cpu-quota "$quota"
-  run quota-4-mesh mesh-4 --ranks 4 --cpu-quota "$quota"
+elif (($(nproc) == 2 && EUID == 0)) && [[ -w /sys/fs/cgroup/cpu/cgroup.procs || -w /sys/fs/cgroup/cgroup.subtree_control ]]; then
+  run shared-4-strategies strategies-4 --ranks 4 --share-cores
+  run shared-4-two-workers two-workers --ranks 4 --share-cores
+  run shared-4-search search --ranks 4 --share-cores
+  run shared-4-mesh mesh-4 --ranks 4 --share-cores
 else
-  echo "memory-4-* are left out: 4 ranks that compute need 4 cores, or the right to make control groups"
+  echo "memory-4-* are left out: 4 ranks that compute need 4 cores, or 2 and the right to make control groups"
 fi
 if ((EUID == 0)); then
   run netcluster-2-1gbit cluster --ranks 2 --cluster netcluster:1gbit --sleep

@@ -43,24 +43,26 @@ long lap(std::chrono::steady_clock::time_point& since) {
 
 void check_cores(const ValidateOptions& options) {
   if (options.remote.given()) return;  // each host's are checked when its ranks are there
-  const double cores = sysconf(_SC_NPROCESSORS_ONLN), quota = options.validation.cpu_quota;
-  if (options.validation.sleep || options.ranks * (quota > 0 ? quota : 1) <= cores) return;
-  if (quota > 0)
-    throw InputError(fmt::format("--cpu-quota: expected at most {:.4g} for {} ranks on {:g} cores, got {:g}",
-                                 cores / options.ranks, options.ranks, cores, quota));
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  if (options.validation.share_cores && options.ranks % cores != 0)
+    throw InputError(
+        fmt::format("--ranks: expected a multiple of {} with --share-cores, so that all ranks of this "
+                    "machine get equal shares, got {}",
+                    cores, options.ranks));
+  if (options.validation.sleep || options.validation.share_cores || options.ranks <= cores) return;
   throw InputError(fmt::format(
-      "--ranks: expected at most {:g}, the number of cores, got {}; with --sleep there can be more ranks, "
-      "because they wait for the times of their traces instead of computing, and with --cpu-quota each has a "
-      "share of a core",
+      "--ranks: expected at most {}, the number of cores, got {}; with --sleep there can be more ranks, "
+      "because they wait for the times of their traces instead of computing, and with --share-cores several "
+      "compute on a core in turns",
       cores, options.ranks));
 }
 
-/// A rank with a quota runs and pauses by turns, so that wall and CPU time always differ.
-void check_quota(ValidateOptions& options, const Cluster& cluster) {
-  if (options.validation.cpu_quota == 0) return;
+/// A rank that shares a core runs and pauses by turns, so that wall and CPU time always differ.
+void check_share_cores(ValidateOptions& options, const Cluster& cluster) {
+  if (!options.validation.share_cores) return;
   if (cluster.kind != Cluster::Kind::memory || options.validation.sleep ||
       options.gpus.options.device != "cpu")
-    throw InputError("--cpu-quota: only valid for ranks that compute on the cores of this machine");
+    throw InputError("--share-cores: only valid for ranks that compute on the cores of this machine");
   options.validation.accept_disturbed = true;
 }
 
@@ -148,7 +150,7 @@ void set_program(const ValidateOptions& options, const std::filesystem::path& gp
   job.arguments = rank_arguments(options.validation);
   job.interrupted = SignalGuard::interrupted;
   job.heartbeat = options.heartbeat;
-  job.cpu_quota = options.validation.cpu_quota;
+  job.share_cores = options.validation.share_cores;
   if (gpu.empty()) {
     job.arguments.insert(job.arguments.begin(), "validate");
     return;
@@ -287,7 +289,7 @@ void validate(ValidateOptions& options) {
   job.cluster = read_cluster(job.remote ? "hosts" : options.cluster, options.ranks, options.transport);
   const bool on_gpus = options.gpus.options.device != "cpu";
   const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
-  check_quota(options, job.cluster);
+  check_share_cores(options, job.cluster);
   on_gpus ? check_gpu_options(options) : check_cores(options);
   options.validation.measured = !options.measured_in.empty() && options.validation.forecasts == 1;
   set_program(options, gpu, job);
@@ -342,13 +344,10 @@ void add_validate(Command app) {
       "--sleep", options->validation.sleep,
       "Let ranks sleep for the times of their traces instead of computing. Then there can be more "
       "ranks than cores.");
-  command
-      .add_option(
-          "--cpu-quota", options->validation.cpu_quota,
-          "Share of a core for each rank, such as 0.45, so that more ranks than cores can compute. Control "
-          "groups enforce it (needs root). Disturbed runs then count.")
-      .type_name("CORES")
-      .range(0.01, 1.0);
+  command.add_flag("--share-cores", options->validation.share_cores,
+                   "Let several ranks compute on each core, in turns of 0.2 ms, so that there can be more "
+                   "ranks than cores. "
+                   "Needs root. Disturbed runs then count.");
   add_measuring_options(command, *options);
   add_jobs(command, options->limits.processes, "simulations and trainings of the forecast");
   add_memory_limit(command, options->limits.memory, "With learning.target_loss: refuse to start");

@@ -32,19 +32,22 @@ PointToPoint::~PointToPoint() {
   thread_.join();
 }
 
-/// A free buffer of at least `floats` floats, else a new one.
+/// The smallest free buffer of at least `floats` floats, else a new one.
 std::vector<float> PointToPoint::acquire_buffer(std::int64_t floats) {
   const std::size_t count = floats;
-  const auto found = std::find_if(free_buffers_.begin(), free_buffers_.end(),
-                                  [&](const auto& one) { return one.size() >= count; });
-  if (found == free_buffers_.end()) return std::vector<float>(count);
+  const auto found = std::ranges::lower_bound(free_buffers_, count, {}, &std::vector<float>::size);
+  if (count == 0 || found == free_buffers_.end()) return std::vector<float>(count);
   std::vector<float> buffer = std::move(*found);
   free_buffers_.erase(found);
   return buffer;
 }
 
+/// Keeps the largest buffers: new memory of a large one is the slowest.
 void PointToPoint::release_buffer(std::vector<float> buffer) {
-  if (free_buffers_.size() < kMaxFreeBuffers) free_buffers_.push_back(std::move(buffer));
+  if (buffer.empty()) return;
+  const auto after = std::ranges::upper_bound(free_buffers_, buffer.size(), {}, &std::vector<float>::size);
+  free_buffers_.insert(after, std::move(buffer));
+  if (free_buffers_.size() > kMaxFreeBuffers) free_buffers_.erase(free_buffers_.begin());
 }
 
 void PointToPoint::begin_run(int run, CompletionQueue& completions) {

@@ -130,8 +130,9 @@ class PointToPoint {
   IdTable<RankId, InFlightMessage> incoming_;  ///< per peer
   std::deque<InFlightMessage> unexpected_;     ///< complete messages that no receive has asked for
   std::deque<PostedReceive> posted_receives_;
-  std::vector<std::vector<float>> free_buffers_;  ///< kept, because the system is slow to map new memory
-  CompletionQueue* completions_ = nullptr;        ///< null between runs
+  /// Kept, because the system is slow to map new memory; from the smallest to the largest.
+  std::vector<std::vector<float>> free_buffers_;
+  CompletionQueue* completions_ = nullptr;  ///< null between runs
   int run_ = 0;
   std::atomic<bool> closing_ = false;
   std::exception_ptr error_;  ///< why the thread ended early; null: it has not

@@ -17,6 +17,7 @@ namespace stepcast {
 namespace {
 
 struct ControlHeader {
+  std::int64_t ring;  ///< floats of a ring buffer
   std::atomic<std::uint32_t> stage_barrier;
   RankState ranks[SharedControlBlock::kMaxRanks];
 };
@@ -42,26 +43,26 @@ void* mapped(const std::filesystem::path& file, int flags, std::size_t bytes) {
   return memory;
 }
 
-std::size_t rings_bytes(int ranks) {
-  return (SharedMemoryTransport::bytes_for(ranks) + 4095) / 4096 * 4096;
-}
-
-std::size_t bytes_for(int ranks) {
-  return kHeader + 2 * rings_bytes(ranks);
+std::size_t rings_bytes(int ranks, std::int64_t ring) {
+  return (SharedMemoryTransport::bytes_for(ranks, ring) + 4095) / 4096 * 4096;
 }
 
 }  // namespace
 
-std::unique_ptr<SharedControlBlock> SharedControlBlock::create(const std::filesystem::path& file, int ranks) {
+std::unique_ptr<SharedControlBlock> SharedControlBlock::create(const std::filesystem::path& file, int ranks,
+                                                               std::int64_t ring) {
   std::error_code ignored;
   std::filesystem::remove(file, ignored);
-  void* memory = mapped(file, O_RDWR | O_CREAT | O_EXCL, bytes_for(ranks));
-  return std::unique_ptr<SharedControlBlock>(new SharedControlBlock(memory, bytes_for(ranks), ranks));
+  const std::size_t bytes = kHeader + 2 * rings_bytes(ranks, ring);
+  void* memory = mapped(file, O_RDWR | O_CREAT | O_EXCL, bytes);
+  static_cast<ControlHeader*>(memory)->ring = ring;
+  return std::unique_ptr<SharedControlBlock>(new SharedControlBlock(memory, bytes, ranks));
 }
 
 std::unique_ptr<SharedControlBlock> SharedControlBlock::open(const std::filesystem::path& file, int ranks) {
+  const std::size_t bytes = std::filesystem::file_size(file);
   return std::unique_ptr<SharedControlBlock>(
-      new SharedControlBlock(mapped(file, O_RDWR, bytes_for(ranks)), bytes_for(ranks), ranks));
+      new SharedControlBlock(mapped(file, O_RDWR, bytes), bytes, ranks));
 }
 
 SharedControlBlock::~SharedControlBlock() {
@@ -76,8 +77,9 @@ std::atomic<std::uint32_t>& SharedControlBlock::stage_barrier() const {
   return static_cast<ControlHeader*>(memory_)->stage_barrier;
 }
 
-void* SharedControlBlock::ring_memory(int which) const {
-  return static_cast<char*>(memory_) + kHeader + which * rings_bytes(ranks_);
+RingBuffers SharedControlBlock::ring_memory(int which) const {
+  const std::int64_t ring = static_cast<ControlHeader*>(memory_)->ring;
+  return {static_cast<char*>(memory_) + kHeader + which * rings_bytes(ranks_, ring), ring};
 }
 
 void set_status(RankState& state, const char* status) {

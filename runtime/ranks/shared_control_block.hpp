@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "runtime/transport/shared_memory_transport.hpp"
 #include "strategies/program/program.hpp"
 
 namespace stepcast {
@@ -35,8 +36,10 @@ class SharedControlBlock {
  public:
   static constexpr int kMaxRanks = 64;
 
-  /// Creates the block in `file`, which is replaced. @throws std::system_error
-  static std::unique_ptr<SharedControlBlock> create(const std::filesystem::path& file, int ranks);
+  /// Creates the block in `file`, which is replaced. @param ring  floats of a ring buffer
+  /// @throws std::system_error
+  static std::unique_ptr<SharedControlBlock> create(const std::filesystem::path& file, int ranks,
+                                                    std::int64_t ring = SharedMemoryTransport::kRing);
   /// Opens the block that `create` made. @throws std::system_error
   static std::unique_ptr<SharedControlBlock> open(const std::filesystem::path& file, int ranks);
   SharedControlBlock(const SharedControlBlock&) = delete;
@@ -47,7 +50,7 @@ class SharedControlBlock {
   /// Number of the last stage that ranks may enter.
   std::atomic<std::uint32_t>& stage_barrier() const;
   /// Memory of a SharedMemoryTransport. @param which  0: for collectives, 1: for messages
-  void* ring_memory(int which) const;
+  RingBuffers ring_memory(int which) const;
 
  private:
   SharedControlBlock(void* memory, std::size_t bytes, int ranks)

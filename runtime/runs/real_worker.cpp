@@ -12,6 +12,11 @@
 namespace stepcast {
 namespace {
 
+/// True for a collective without bytes: all ranks of its group leave it together, as in the simulated world.
+bool is_barrier(const Collective& collective) {
+  return collective.buffer.size.value == 0;
+}
+
 /// Copies only what the phase sends: the rest of the memory may be older on the device or on the host.
 void copy_sends_to_host(const CollectiveBinding& work, const std::vector<Round>& phase) {
   const DeviceMemory::Event packed = work.staging_device->record_event();
@@ -128,7 +133,7 @@ Pending RealWorker::start_collective(CollectiveId id) {
       id, work.uncompressed_elements < 0 ? owned.size() : work.uncompressed_elements);
   auto operation = std::make_shared<RealOperation>();
   operation->on_waited = std::move(work.on_waited);
-  if (phases.empty()) return done();
+  if (phases.empty() && !is_barrier(collective)) return done();
   world_.collective_thread.submit([this, id, operation, work = std::move(work), &phases] {
     try {
       execute_collective(id, work, phases);
@@ -221,6 +226,10 @@ bool RealWorker::by_library(const Collective& collective, const CollectiveBindin
 void RealWorker::execute_collective(CollectiveId id, const CollectiveBinding& work,
                                     const std::vector<std::vector<Round>>& phases) {
   const Collective& collective = world_.plan.collectives[id.index()];
+  if (is_barrier(collective)) {
+    const Communicator& communicator = communicator_of(world_.plan, collective);
+    return barrier(world_.transport, ranks_of_group(communicator, world_.transport.rank()));
+  }
   if (by_library(collective, work)) {
     if (work.fetch) work.fetch(work.memory);
     world_.library.sum(work.memory,

@@ -27,8 +27,8 @@ struct ValidationOptions {
   bool sleep = false;             ///< ranks sleep instead of computing, which allows more ranks than cores
   bool measured = false;          ///< links and traces are known: ranks that sleep do not measure them
   bool accept_disturbed = false;  ///< count disturbed runs, on a machine that others use too
-  double cpu_quota = 0;  ///< cores of each rank, which share cores; 0: each rank has a core of its own
-  int point = -1;        ///< the only one of the scenario's points that is run; negative: all are run
+  bool share_cores = false;       ///< several ranks compute on each core, in turns
+  int point = -1;  ///< the only one of the scenario's points that is run; negative: all are run
 };
 
 /// Statistic over the steps of a run and of its forecast.

@@ -25,14 +25,17 @@ static_assert(sizeof(SchedulingAttributes) == 48);
 
 }  // namespace
 
-/// Asks for a time slice shorter than the default (some milliseconds). The scheduler runs a woken thread with
-/// a shorter slice first, and needs no privilege for it. Source: kernel/sched/fair.c, PREEMPT_SHORT.
-void raise_wakeup_priority() {
-  constexpr unsigned long kSlice = 100'000;  // ns, the smallest that the kernel allows
+void set_time_slice(double seconds) {
   SchedulingAttributes attributes;
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-  attributes.runtime = kSlice;
+  attributes.runtime = std::lround(1e9 * seconds);
   syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+/// The scheduler runs a woken thread with a shorter slice first. Source: kernel/sched/fair.c, PREEMPT_SHORT.
+void raise_wakeup_priority() {
+  constexpr double kSlice = 1e-4;  // the shortest that the kernel allows [s]
+  set_time_slice(kSlice);
 }
 
 void PollingPolicy::yield_to_loads() const {

@@ -67,13 +67,15 @@ void WakeFlags::signal(RankId rank) {
 
 namespace {
 
-constexpr std::int64_t kCapacity = 65536;  // floats of a ring; two rings fit into a core's second-level cache
-constexpr std::int64_t kChunk = 8192;      // floats that are written or read before the peer is woken
+constexpr std::int64_t kChunk = 8192;  // floats that are written or read before the peer is woken
 
+/// The beginning of a ring; its floats follow.
 struct alignas(64) Ring {
   alignas(64) std::atomic<std::int64_t> written;
   alignas(64) std::atomic<std::int64_t> read;
-  alignas(64) float data[kCapacity];
+
+  float* data() { return reinterpret_cast<float*>(this + 1); }
+  static std::size_t bytes(std::int64_t capacity) { return sizeof(Ring) + sizeof(float) * capacity; }
 };
 
 void add(float* __restrict target, const float* __restrict source, std::int64_t count) {
@@ -82,10 +84,11 @@ void add(float* __restrict target, const float* __restrict source, std::int64_t 
 
 class SharedMemory : public Transport {
  public:
-  SharedMemory(void* memory, RankId rank, int ranks, double spin, std::function<bool()> may_poll)
+  SharedMemory(const RingBuffers& memory, RankId rank, int ranks, double spin, std::function<bool()> may_poll)
       : Transport(rank, ranks),
-        wake_flags_(memory, rank),
-        rings_(reinterpret_cast<Ring*>(static_cast<char*>(memory) + WakeFlags::bytes_for(ranks))),
+        wake_flags_(memory.start, rank),
+        rings_(static_cast<char*>(memory.start) + WakeFlags::bytes_for(ranks)),
+        capacity_(memory.ring),
         spin_(spin),
         may_poll_(std::move(may_poll)) {}
 
@@ -94,10 +97,10 @@ class SharedMemory : public Transport {
     std::int64_t sent = 0;
     while (sent < count) {
       const std::int64_t written = lane.written.load(std::memory_order_relaxed);
-      const std::int64_t free = kCapacity - (written - lane.read.load(std::memory_order_acquire));
+      const std::int64_t free = capacity_ - (written - lane.read.load(std::memory_order_acquire));
       const std::int64_t chunk = contiguous(written, std::min(free, count - sent));
       if (chunk == 0) break;
-      std::memcpy(lane.data + written % kCapacity, data + sent, chunk * sizeof(float));
+      std::memcpy(lane.data() + written % capacity_, data + sent, chunk * sizeof(float));
       lane.written.store(written + chunk, std::memory_order_release);
       wake_flags_.wake_sleeping(peer);
       sent += chunk;
@@ -113,7 +116,7 @@ class SharedMemory : public Transport {
       const std::int64_t available = lane.written.load(std::memory_order_acquire) - taken;
       const std::int64_t chunk = contiguous(taken, std::min(available, count - got));
       if (chunk == 0) break;
-      const float* source = lane.data + taken % kCapacity;
+      const float* source = lane.data() + taken % capacity_;
       if (on_receive == OnReceive::reduce) {
         add(target + got, source, chunk);
       } else {
@@ -151,10 +154,13 @@ class SharedMemory : public Transport {
     return spun < spin_ || (spun < 1 && may_poll_ && may_poll_());
   }
 
-  Ring& ring(RankId source, RankId to) { return rings_[source.value * ranks() + to.value]; }
+  Ring& ring(RankId source, RankId to) {
+    return *reinterpret_cast<Ring*>(rings_ +
+                                    Ring::bytes(capacity_) * (source.index() * ranks() + to.index()));
+  }
 
-  static std::int64_t contiguous(std::int64_t position, std::int64_t count) {
-    return std::min({count, kChunk, kCapacity - position % kCapacity});
+  std::int64_t contiguous(std::int64_t position, std::int64_t count) const {
+    return std::min({count, kChunk, capacity_ - position % capacity_});
   }
 
   bool ready(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) {
@@ -163,25 +169,26 @@ class SharedMemory : public Transport {
       return lane.written.load(std::memory_order_acquire) - lane.read.load(std::memory_order_acquire);
     };
     return std::any_of(sending_to.begin(), sending_to.end(),
-                       [&](RankId peer) { return filled(rank(), peer) < kCapacity; }) ||
+                       [&](RankId peer) { return filled(rank(), peer) < capacity_; }) ||
            std::any_of(receiving_from.begin(), receiving_from.end(),
                        [&](RankId peer) { return filled(peer, rank()) > 0; });
   }
 
   WakeFlags wake_flags_;
-  Ring* rings_;
+  char* rings_;
+  std::int64_t capacity_;  ///< floats of a ring
   double spin_;
   std::function<bool()> may_poll_;
 };
 
 }  // namespace
 
-std::size_t SharedMemoryTransport::bytes_for(int ranks) {
-  return WakeFlags::bytes_for(ranks) + sizeof(Ring) * ranks * ranks;
+std::size_t SharedMemoryTransport::bytes_for(int ranks, std::int64_t ring) {
+  return WakeFlags::bytes_for(ranks) + Ring::bytes(ring) * ranks * ranks;
 }
 
-std::unique_ptr<Transport> shared_memory_transport(void* memory, RankId rank, int ranks, double spin_seconds,
-                                                   std::function<bool()> may_poll) {
+std::unique_ptr<Transport> shared_memory_transport(const RingBuffers& memory, RankId rank, int ranks,
+                                                   double spin_seconds, std::function<bool()> may_poll) {
   return std::make_unique<SharedMemory>(memory, rank, ranks, spin_seconds, std::move(may_poll));
 }
 

@@ -24,10 +24,15 @@ void receive(Transport& transport, RankId peer, float* target, std::int64_t coun
 }
 
 void barrier(Transport& transport) {
-  for (int distance = 1; distance < transport.ranks(); distance *= 2) {
+  barrier(transport, first_ranks(transport.ranks()));
+}
+
+void barrier(Transport& transport, const std::vector<RankId>& group) {
+  const int ranks = group.size(), place = std::ranges::find(group, transport.rank()) - group.begin();
+  for (int distance = 1; distance < ranks; distance *= 2) {
     float token = 0;
-    send(transport, transport.rank_after(distance), &token, 1);
-    receive(transport, transport.rank_after(-distance), &token, 1);
+    send(transport, group[(place + distance) % ranks], &token, 1);
+    receive(transport, group[(place - distance + ranks) % ranks], &token, 1);
   }
 }
 

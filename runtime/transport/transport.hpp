@@ -84,6 +84,8 @@ void receive(Transport& transport, RankId peer, float* target, std::int64_t coun
 /// Source: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier synchronization", Int. J. Parallel
 /// Programming 17 (1988).
 void barrier(Transport& transport);
+/// The same among the ranks of a group, which call it.
+void barrier(Transport& transport, const std::vector<RankId>& group);
 
 // Small collectives that control a run: they exchange a few numbers and are never measured. All ranks call
 // them.

@@ -44,9 +44,9 @@ inline void run_ranks(const std::string& kind, int ranks,
       const std::size_t index = rank;
       try {
         const auto transport = kind == "memory"
-                                   ? shared_memory_transport(memory.start, RankId(rank), ranks, 0)
+                                   ? shared_memory_transport({memory.start}, RankId(rank), ranks, 0)
                                    : connect_sockets(*listeners[index], RankId(rank), endpoints);
-        const auto second = shared_memory_transport(message_memory.start, RankId(rank), ranks, 0);
+        const auto second = shared_memory_transport({message_memory.start}, RankId(rank), ranks, 0);
         body(*transport, *second);
       } catch (...) {
         errors[index] = std::current_exception();

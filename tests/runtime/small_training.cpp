@@ -163,6 +163,8 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
                          options.library(transport, sum.data(), sum.size());
                        }};
     world.device_payloads = device_payloads.get();
+    if (options.on_step_end)
+      world.on_step_end = [&](double seconds) { options.on_step_end(transport.rank(), seconds); };
     run_program(world, 1);
     if (device_payloads) device_payloads->finish();
     results[rank] = parameters_of(network);

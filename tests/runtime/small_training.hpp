@@ -39,6 +39,7 @@ struct TrainedOptions {
   /// For payloads between devices; null: payloads travel with messages.
   test::FakeChannels* channels = nullptr;
   std::optional<AllReduceChoices> choices = {};  ///< of automatic all-reduces; default: without forecast
+  std::function<void(RankId, double)> on_step_end = {};  ///< gets the time since the run's begin [s]
 };
 
 /// Parameters of each rank after running the plan for real. Mini-batch t of worker w of W takes samples from

@@ -31,22 +31,22 @@ LAUNCHES = {
     "memory-2-experts": "the same: experts",
     "memory-2-sharded": "the same: partitioned parameters with recomputation",
     "memory-4-strategies": "4 ranks in shared memory, real kernels: several workers and servers, groups",
-    "quota-4-strategies": "4 ranks with 0.45 of a core each, real kernels: several workers and servers, groups",
-    "quota-4-two-workers": "the same: two workers with servers",
-    "quota-4-search": "the same: replicas over machines with servers, trainings of a search",
-    "quota-4-mesh": "the same: two axes of a mesh at once",
+    "shared-4-strategies": "4 ranks that share two cores, real kernels: several workers and servers, groups",
+    "shared-4-two-workers": "the same: two workers with servers",
+    "shared-4-search": "the same: replicas over machines with servers, trainings of a search",
+    "shared-4-mesh": "the same: two axes of a mesh at once",
     "mpi-memory-2": "2 ranks, real kernels, messages by MPI: synchronous",
     "mpi-memory-2-spatial-pipeline": "the same: spatial partitioning and pipelines",
     "mpi-memory-2-tensor": "the same: tensor parallelism",
     "mpi-memory-2-strategies": "the same: compression, ZeRO, local SGD, servers, recomputation",
     "mpi-memory-2-input": "the same: input from files",
     "mpi-memory-4-strategies": "4 ranks, real kernels, messages by MPI",
-    "mpi-quota-4-strategies": "4 ranks with 0.45 of a core each, real kernels, messages by MPI",
+    "mpi-shared-4-strategies": "4 ranks that share two cores, real kernels, messages by MPI",
 }
 KINDS = {  # by the beginning of a launch's name
     "memory-": "kernels run, messages go through shared memory",
     "mpi-memory-": "kernels run, messages go through MPI",
-    "quota-": "kernels run on four ranks with a CPU quota of 0.45 cores each",
+    "shared-": "kernels run on four ranks that share two cores",
     "netcluster-": "ranks sleep for the times of their layers instead of computing, on emulated networks",
 }
 
@@ -102,7 +102,7 @@ def by_strategy():
             chosen = [row for row in own if row["strategy"] in wanted]
             yield "{}, {} ({})".format(*mean_and_largest(chosen), len(chosen)) if chosen else ""
     lines = [(f"`{name}`", *line(name)) for name in names]
-    return markdown("| mean and largest error (points) | kernels, shared memory | kernels, MPI | kernels, quota | ranks that sleep |",
+    return markdown("| mean and largest error (points) | kernels, shared memory | kernels, MPI | kernels, shared cores | ranks that sleep |",
                     lines + [(f"all {len(names)}", *line(*names))])
 
 

@@ -23,7 +23,7 @@
 #include "runtime/transport/tcp_transport.hpp"
 #include "validate/cpu_rank/mpi_transport.hpp"
 #include "validate/cpu_rank/rank_validate.hpp"
-#include "validate/launch/cpu_quota.hpp"
+#include "validate/launch/core_shares.hpp"
 #include "validate/launch/rank_agent.hpp"
 
 namespace {
@@ -35,15 +35,15 @@ struct Options {
   /// Numbers that an agent gives to a rank on one of several machines; -1: mpirun started the rank.
   int rank = -1, ranks = -1, local_rank = -1, local_ranks = -1;
   std::string address;    ///< at which such a rank listens
-  std::string cpu_group;  ///< folder of the control groups of ranks with a CPU quota; empty: none
+  std::string cpu_group;  ///< folder of the control groups of ranks that share cores; empty: none
   ValidationOptions validation;
 
   bool by_agent() const { return rank >= 0; }
 };
 
 /// Binds each rank to a core of its own if there are enough cores. Otherwise the system places the ranks,
-/// unless they share cores by quotas: then they are bound to the cores in turn.
-/// @return whether the rank has a core of its own
+/// unless they share cores: then they are bound to the cores in turn.
+/// @return whether the rank may spin-wait: it has a core or turns of its own
 bool bind_to_core(int rank, int ranks, bool share) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -55,7 +55,7 @@ bool bind_to_core(int rank, int ranks, bool share) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(core, &one);
-  return sched_setaffinity(0, sizeof one, &one) == 0 && !share;
+  return sched_setaffinity(0, sizeof one, &one) == 0;
 }
 
 /// Connects ranks of several machines, which exchange their endpoints by files that their agents carry.
@@ -114,9 +114,9 @@ std::unique_ptr<SharedControlBlock> register_rank(const Options& options, int ra
 void run(const Options& options, SharedControlBlock& control, int rank, int ranks) {
   const Cluster cluster = read_cluster(options.cluster, ranks, options.transport);
   RankState& state = control.rank(RankId(rank));
-  const bool share = options.validation.cpu_quota > 0;
-  const bool own_core = options.by_agent() ? bind_to_core(options.local_rank, options.local_ranks, share)
-                                           : bind_to_core(rank, ranks, share);
+  const bool share = options.validation.share_cores;
+  const bool spins = options.by_agent() ? bind_to_core(options.local_rank, options.local_ranks, share)
+                                        : bind_to_core(rank, ranks, share);
   set_kernel_threads(1);
   PollingPolicy polling;
   const auto make = [&](int which, double spin, bool (PollingPolicy::*may_poll)() const) {
@@ -124,9 +124,10 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
       polling.yield_to_loads();
       return (polling.*may_poll)();
     };
-    if (!own_core) spin = 0;
+    if (!spins) spin = 0;
     // The ring memory, which MPI does not need, begins with wake flags.
-    void* const wake_flags = options.by_agent() || cluster.sockets() ? nullptr : control.ring_memory(which);
+    void* const wake_flags =
+        options.by_agent() || cluster.sockets() ? nullptr : control.ring_memory(which).start;
     if (cluster.transport == TransportKind::mpi) return mpi_transport({spin, polls, wake_flags});
     if (options.by_agent()) return connected_hosts(options, which);
     return cluster.sockets()
@@ -209,11 +210,15 @@ void start(const Options& options) {
       ranks = number_from_environment("OMPI_COMM_WORLD_SIZE"), provided = 0;
   std::unique_ptr<SharedControlBlock> control;
   if (rank >= 0 && ranks > rank) control = register_rank(options, rank, ranks);
+  if (!options.cpu_group.empty()) {
+    // Before MPI starts threads: the share of a group on a core becomes smaller with what it has on others.
+    bind_to_core(rank, ranks, true);
+    join_core_share(options.cpu_group, rank);
+  }
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (!control) control = register_rank(options, rank, ranks);
-  if (!options.cpu_group.empty()) join_cpu_quota(options.cpu_group, rank);
   run_and_report(options, *control, rank, ranks);
   MPI_Finalize();
 }
@@ -250,7 +255,7 @@ int main(int argc, char** argv) {
   command.add_flag("--sleep", options.validation.sleep);
   command.add_flag("--measured", options.validation.measured);
   command.add_flag("--accept-disturbed", options.validation.accept_disturbed);
-  command.add_option("--cpu-quota", options.validation.cpu_quota);
+  command.add_flag("--share-cores", options.validation.share_cores);
   command.callback([&] { start(options); });
   return line.run(argc, argv);
 }

@@ -1,6 +1,7 @@
 #include "validate/cpu_rank/rank_validate.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "core/os/files.hpp"
 #include "kernels/network/backend.hpp"
@@ -16,6 +17,7 @@
 #include "scenarios/reader/library.hpp"
 #include "strategies/plan/plan.hpp"
 #include "validate/cpu_rank/trace_capture.hpp"
+#include "validate/launch/core_shares.hpp"
 #include "validate/measure/link_benchmark.hpp"
 #include "validate/measure/link_results.hpp"
 
@@ -113,6 +115,18 @@ std::unique_ptr<CoreSpeedProbe> make_core_speed_probe(const RankContext& run, Ba
   });
 }
 
+/// Trains a network of its own in the turns of a rank that waits, because the speed of a core also depends on
+/// what its caches hold and on what the other cores compute.
+std::jthread train_in_turns(Backend& backend, Library& library, const NetworkVariant& variant) {
+  constexpr int kSteps = 16;  // after which it starts anew, so that no value grows or vanishes
+  const Model& model = library.model(YamlValue(command_line_name(variant.model), "model"));
+  const auto network = std::make_shared<Network>(backend, model, NetworkOptions{.batch = variant.batch});
+  return take_turns([network] {
+    network->reset();
+    for (int step = 0; step < kSteps; ++step) network->step();
+  });
+}
+
 constexpr double kSleepSeconds = 0.02;  // before a load, if no network computes
 
 /// Measures the loads of input between training steps of a captured network, or between sleeps if the ranks
@@ -150,9 +164,11 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
       read_validation(options, run.cluster.ranks, placeholder_platform(run.cluster));
   Library library;
   const auto backend = make_onednn_backend();
+  std::jthread filler;
+  if (options.share_cores) filler = train_in_turns(*backend, library, validation.variants.front());
   const auto speed = options.sleep ? nullptr : make_core_speed_probe(run, *backend, library);
   CoreToCoreLatency cores(run.transport);
-  if (!options.sleep && options.cpu_quota == 0 && run.cluster.kind == Cluster::Kind::memory) {
+  if (!options.sleep && !options.share_cores && run.cluster.kind == Cluster::Kind::memory) {
     set_status(run.state, "measuring the latency between cores");
     cores.set_baseline(kBaselineSeconds);
     run.transport.set_core_latency(&cores);

@@ -18,7 +18,7 @@
 #include "runtime/ranks/shared_control_block.hpp"
 #include "scenarios/reader/library.hpp"
 #include "strategies/plan/plan.hpp"
-#include "validate/launch/cpu_quota.hpp"
+#include "validate/launch/core_shares.hpp"
 #include "validate/launch/launch_failure.hpp"
 #include "validate/launch/rank_agent.hpp"
 #include "validate/launch/rank_processes.hpp"
@@ -74,8 +74,7 @@ std::vector<std::string> rank_arguments(const ValidationOptions& options) {
   if (options.measured) words.emplace_back("--measured");
   if (options.accept_disturbed) words.emplace_back("--accept-disturbed");
   if (options.point >= 0) words.insert(words.end(), {"--point", std::to_string(options.point)});
-  if (options.cpu_quota > 0)
-    words.insert(words.end(), {"--cpu-quota", fmt::format("{:g}", options.cpu_quota)});
+  if (options.share_cores) words.emplace_back("--share-cores");
   return words;
 }
 
@@ -83,9 +82,9 @@ namespace {
 
 /// The command line that starts all ranks by mpirun. @throws InputError if a program is not installed
 /// @param sessions  folder for MPI's own files
-/// @param quotas    control groups of the ranks; null: none
+/// @param shares    of cores that the ranks get; null: each has a core of its own
 std::vector<std::string> rank_command(const RankJob& job, const std::filesystem::path& control,
-                                      const std::filesystem::path& sessions, const CpuQuotas* quotas) {
+                                      const std::filesystem::path& sessions, const CoreShares* shares) {
   const auto mpirun = find_program("mpirun");
   if (mpirun.empty())
     throw InputError("mpirun not found, which starts the ranks; install it (apt install openmpi-bin)");
@@ -101,7 +100,7 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
         transport_names()[ordinal(job.cluster.transport)]}) {
     command.push_back(word);
   }
-  if (quotas != nullptr) command.insert(command.end(), {"--cpu-group", quotas->folder().string()});
+  if (shares != nullptr) command.insert(command.end(), {"--cpu-group", shares->folder().string()});
   command.insert(command.end(), job.arguments.begin(), job.arguments.end());
   return command;
 }
@@ -178,7 +177,7 @@ class Launch {
       : job_(job),
         shared_("/dev/shm"),
         control_(made_control()),
-        quotas_(job.cpu_quota > 0 ? std::make_unique<CpuQuotas>(job.cluster.ranks, job.cpu_quota) : nullptr),
+        shares_(job.share_cores ? std::make_unique<CoreShares>(job.cluster.ranks) : nullptr),
         rendezvous_(rendezvous()),
         ranks_(*control_, commands(), log(),
                job.commands || job.remote || job.cluster.kind == Cluster::Kind::netcluster
@@ -230,7 +229,9 @@ class Launch {
   std::filesystem::path control_file() const { return shared_.path() / "control"; }
 
   std::unique_ptr<SharedControlBlock> made_control() const {
-    auto control = SharedControlBlock::create(control_file(), job_.cluster.ranks);
+    auto control =
+        SharedControlBlock::create(control_file(), job_.cluster.ranks,
+                                   job_.share_cores ? CoreShares::kRing : SharedMemoryTransport::kRing);
     set_host_names(*control, job_);
     return control;
   }
@@ -238,7 +239,7 @@ class Launch {
   std::vector<std::vector<std::string>> commands() const {
     if (job_.commands) return job_.commands(job_, control_file());
     if (job_.remote) return agent_commands(*job_.remote);
-    return {rank_command(job_, control_file(), sessions_.path(), quotas_.get())};
+    return {rank_command(job_, control_file(), sessions_.path(), shares_.get())};
   }
 
   std::unique_ptr<Rendezvous> rendezvous() const {
@@ -287,7 +288,7 @@ class Launch {
   WorkFolder sessions_,
       shared_;  ///< for MPI's files, which MPI leaves if it is killed, and the control block
   std::unique_ptr<SharedControlBlock> control_;
-  std::unique_ptr<CpuQuotas> quotas_;  ///< removed after the ranks have ended
+  std::unique_ptr<CoreShares> shares_;  ///< removed after the ranks have ended
   std::unique_ptr<Rendezvous> rendezvous_;
   RankProcesses ranks_;
   HeartbeatMonitor monitor_;

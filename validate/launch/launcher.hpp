@@ -37,7 +37,7 @@ struct RankJob {
                                                       const std::filesystem::path& control)>
       commands;
   std::optional<RemoteRanks> remote = {};  ///< ranks on several machines; then `commands` is empty
-  double cpu_quota = 0;                    ///< cores of each rank that mpirun starts; 0: not limited
+  bool share_cores = false;                ///< the ranks that mpirun starts compute on each core in turns
 };
 
 /// Starts the ranks and monitors them until all have finished. No rank is left running afterwards, whatever

@@ -1,5 +1,7 @@
 #include "runtime/p2p/point_to_point.hpp"
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 #include <numeric>
 
@@ -67,6 +69,42 @@ TEST_CASE("messages arrive complete, matched by tag and role, in the order of th
         int posted = 0;
         while (posted < 2) posted += completions.next() == sent ? 1 : 0;
       }
+      barrier(other);  // no rank disconnects before all messages have arrived
+    }
+  });
+}
+
+TEST_CASE("memory of large messages is used again, whatever small messages came before",
+          "[validate][messages]") {
+  constexpr int kSmall = 40, kLarge = 20;
+  constexpr std::size_t kFloats = 10'000'000;  // so many that freed memory goes back to the system
+  run_ranks("memory", 2, [&](Transport& transport, Transport& other) {
+    CompletionQueue completions;
+    {
+      PointToPoint messages(transport);
+      messages.begin_run(1, completions);
+      std::vector<float> payload(transport.is_rank_0() ? 0 : kFloats);
+      const RankId peer(1 - transport.rank().value);
+      for (int i = 0; i < kSmall; ++i)
+        messages.send(peer, envelope(transport.rank().value, 1, i), std::vector<float>(i), nullptr);
+      for (int i = 0; i < kSmall; ++i) received(messages, completions, 1, RoleId(peer.value));
+      const auto faults = [] {
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        return usage.ru_minflt;
+      };
+      const long before = faults();
+      for (int i = 0; i < kLarge; ++i) {
+        if (transport.is_rank_0()) {
+          messages.send(peer, envelope(0, 2, i), std::vector<float>(), nullptr);
+          received(messages, completions, 3, RoleId{1});
+        } else {
+          received(messages, completions, 2, RoleId{0});
+          messages.send(peer, envelope(1, 3, i), payload, nullptr);
+        }
+      }
+      const long pages = kFloats * sizeof(float) / 4096;
+      if (transport.is_rank_0()) CHECK(faults() - before < 10 * pages);
       barrier(other);  // no rank disconnects before all messages have arrived
     }
   });

@@ -154,4 +154,19 @@ TEST_CASE("a search trains all folds of its points, and ranks of a training sum 
   }
 }
 
+TEST_CASE("all ranks of a group begin a point of a search together, when its first rank has got it",
+          "[validate][training]") {
+  std::vector<std::vector<double>> ends(3);
+  TrainedOptions options;
+  options.on_step_end = [&ends](RankId rank, double seconds) { ends[rank.index()].push_back(seconds); };
+  const char* search = "{kind: search, folds: 2, folds_at_once: 2, training_steps: 1, proposal_base: 30 ms}";
+  trained(plan_of(search, 2, 1, 2), kMomentum, options);
+  for (const std::size_t rank : {0u, 1u}) {
+    CAPTURE(rank);
+    REQUIRE(ends[rank].size() == 2);
+    CHECK(ends[rank][0] >= 0.03);
+    CHECK(ends[rank][1] >= 0.06);
+  }
+}
+
 }  // namespace stepcast::real_strategies_test

@@ -1,25 +1,32 @@
-#include "validate/launch/cpu_quota.hpp"
+#include "validate/launch/core_shares.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <sstream>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "core/error.hpp"
+#include "kernels/timing/step_timer.hpp"
+#include "runtime/transport/progress_thread.hpp"
 
 namespace stepcast {
 namespace {
 
-constexpr double kQuota = 1000;  // the shortest that Linux accepts [us]
+/// A bit more than the time slice of progress threads, which so begin as soon as they are woken [s].
+constexpr double kShortestTurn = 1.1e-4;
 
 /// Where control groups are mounted that can limit CPU time.
 struct Hierarchy {
@@ -63,15 +70,11 @@ std::filesystem::path group_of(const std::filesystem::path& folder, int rank) {
   return folder / fmt::format("rank-{}", rank);
 }
 
-/// Makes the group of a rank. @return why it failed; empty if it did not
-std::string make_group(const std::filesystem::path& group, bool unified, double share) {
+/// @return why it failed; empty if it did not
+std::string make_group(const std::filesystem::path& group) {
   std::error_code error;
   std::filesystem::create_directory(group, error);
-  if (error) return fmt::format("{}: {}", group.string(), error.message());
-  const long period = std::lround(kQuota / share);
-  if (unified) return write_line(group / "cpu.max", fmt::format("{:.0f} {}", kQuota, period));
-  const std::string why = write_line(group / "cpu.cfs_period_us", std::to_string(period));
-  return why.empty() ? write_line(group / "cpu.cfs_quota_us", fmt::format("{:.0f}", kQuota)) : why;
+  return error ? fmt::format("{}: {}", group.string(), error.message()) : "";
 }
 
 /// Removes the groups; ended processes leave them a moment later.
@@ -85,32 +88,70 @@ void remove_groups(const std::filesystem::path& folder) {
   }
 }
 
+/// Wakes the calling thread after each turn.
+void wake_after_turns(const std::stop_token& stop, int core) {
+  std::minstd_rand random(core + 1);
+  std::uniform_real_distribution<> turn(kShortestTurn, 2 * CoreShares::kTurn - kShortestTurn);
+  while (!stop.stop_requested()) sleep_until(now().wall + turn(random));
+}
+
+/// Binds a thread to a core, at the lowest real-time priority. @return why it failed; empty if it did not
+std::string place_timer(pthread_t thread, int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  int error = pthread_setaffinity_np(thread, sizeof one, &one);
+  const sched_param priority{sched_get_priority_min(SCHED_FIFO)};
+  if (error == 0) error = pthread_setschedparam(thread, SCHED_FIFO, &priority);
+  return error == 0 ? "" : fmt::format("real-time priority: {}", std::strerror(error));
+}
+
+/// Starts a timer on each core that this process may use. @return why it failed; empty if it did not
+std::string start_timers(std::vector<std::jthread>& timers) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  std::string why;
+  for (int core = 0; core < CPU_SETSIZE && why.empty(); ++core) {
+    if (!CPU_ISSET(core, &allowed)) continue;
+    why = place_timer(timers.emplace_back(wake_after_turns, core).native_handle(), core);
+  }
+  return why;
+}
+
 }  // namespace
 
-CpuQuotas::CpuQuotas(int ranks, double share) {
+CoreShares::CoreShares(int ranks) {
   const Hierarchy hierarchy = cpu_hierarchy();
   if (hierarchy.root.empty())
     throw InputError(
-        "--cpu-quota: expected control groups of Linux with the CPU controller, found none mounted");
+        "--share-cores: expected control groups of Linux with the CPU controller, found none mounted");
   folder_ = hierarchy.root / fmt::format("stepcast-{}", getpid());
-  std::error_code error;
-  std::filesystem::create_directory(folder_, error);
-  std::string why = error ? fmt::format("{}: {}", folder_.string(), error.message()) : std::string();
+  std::string why = make_group(folder_);
   if (why.empty() && hierarchy.unified) why = write_line(folder_ / "cgroup.subtree_control", "+cpu");
-  for (int rank = 0; rank < ranks && why.empty(); ++rank)
-    why = make_group(group_of(folder_, rank), hierarchy.unified, share);
+  for (int rank = 0; rank < ranks && why.empty(); ++rank) why = make_group(group_of(folder_, rank));
+  if (why.empty()) why = start_timers(timers_);
   if (why.empty()) return;
   remove_groups(folder_);
-  throw InputError(fmt::format("--cpu-quota: expected the right to make control groups, got {}", why));
+  throw InputError(fmt::format("--share-cores: expected the right to share cores by turns, got {}", why));
 }
 
-CpuQuotas::~CpuQuotas() {
+CoreShares::~CoreShares() {
   remove_groups(folder_);
 }
 
-void join_cpu_quota(const std::filesystem::path& folder, int rank) {
+void join_core_share(const std::filesystem::path& folder, int rank) {
   const std::string why = write_line(group_of(folder, rank) / "cgroup.procs", std::to_string(getpid()));
   if (!why.empty()) throw std::runtime_error("the control group of a rank: " + why);
+}
+
+std::jthread take_turns(std::function<void()> fill) {
+  set_time_slice(kShortestTurn);
+  return std::jthread([fill = std::move(fill)](const std::stop_token& stop) {
+    const sched_param none{};
+    if (sched_setscheduler(0, SCHED_IDLE, &none) != 0) return;
+    while (!stop.stop_requested()) fill();
+  });
 }
 
 }  // namespace stepcast
