@@ -266,7 +266,8 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   for (const std::string& path : apply_stack_kernels(document, usual, library)) of_stack.push_back(path);
   if (const auto kernels = map.maybe("kernels"))
     experiment.device = read_kernels(*kernels, map.at("trace", "derived"), experiment.device);
-  if (const YamlNode* time = find_path(document, "strategy.host_operation"))
+  const YamlNode* time = find_path(document, "strategy.host_operation");
+  if (time != nullptr && !experiment.device.is_processor())
     experiment.device.host_operation = YamlValue(*time, "strategy.host_operation").seconds();
   apply(factors, experiment);
   limit_network(document, "strategy.network_rate", 1, experiment.platform);

@@ -37,25 +37,27 @@ TEST_CASE("several servers have ranges of links, messages and compute beside the
   CHECK(ranges_of(kTwo) ==
         "link_between_servers data_sheet; message_overhead assumed; "
         "compute_beside_communication assumed; start_of_kernels assumed; kernels_single_precision measured; "
-        "spread_of_devices assumed; ");
+        "spread_of_devices assumed; host_work assumed; ");
   CHECK(ranges_of(kTwo + "noise: {jitter: lognormal, sigma: 0.01}\n") ==
         "link_between_servers data_sheet; message_overhead assumed; "
         "compute_beside_communication assumed; spread_of_steps assumed; start_of_kernels assumed; "
         "kernels_single_precision "
-        "measured; ");
+        "measured; host_work assumed; ");
 }
 
 TEST_CASE("one server has no range between servers, and one device has those of derived times",
           "[forecast]") {
   CHECK(ranges_of(kServers + "workers: 8\n") ==
         "link_inside_server data_sheet; message_overhead assumed; compute_beside_communication assumed; "
-        "start_of_kernels assumed; kernels_single_precision measured; spread_of_devices assumed; ");
+        "start_of_kernels assumed; kernels_single_precision measured; spread_of_devices assumed; host_work "
+        "assumed; ");
   CHECK(ranges_of(kServers + "workers: 1\n") ==
         "start_of_kernels assumed; kernels_single_precision measured; ");
 }
 
 TEST_CASE("an assumption, a value and a class take the place of a default range", "[forecast]") {
-  const std::string derived = "kernels_single_precision measured; spread_of_devices assumed; ";
+  const std::string derived =
+      "kernels_single_precision measured; spread_of_devices assumed; host_work assumed; ";
   const std::string assumed =
       "assumed: [{key: platform.network.bandwidth, range: [9 GB/s, 12 GB/s], why: known}]\n";
   CHECK(ranges_of(kTwo + assumed) ==
@@ -82,7 +84,8 @@ TEST_CASE("the start of kernels has a range where times are derived, and host wo
   const std::string factor =
       "assumed: [{key: strategy.compute_factor, range: [0.9, 1.1], why: a rate is known}]\n";
   CHECK_FALSE(has(kTwo + factor, "start_of_kernels"));
-  CHECK_FALSE(has(kTwo, "host_work"));
+  CHECK_FALSE(has(kTwo + factor, "host_work"));
+  CHECK(has(kTwo, "host_work assumed"));
   const std::string host = kServers.substr(0, kServers.find("strategy:")) +
                            "strategy: {kind: synchronous, host_work: 1 ms}\nworkers: 16\n";
   CHECK(has(host, "host_work assumed"));
@@ -209,7 +212,7 @@ TEST_CASE("the scenario gets its default ranges as assumptions", "[forecast]") {
   const Scenario scenario = scenario_of(kTwo);
   Library library;
   const Scenario with = with_default_ranges(scenario, experiment_of(scenario, library), library);
-  REQUIRE(with.assumptions.size() == 6);
+  REQUIRE(with.assumptions.size() == 7);
   CHECK(with.assumptions[0].key == "factors.between_servers_bandwidth");
   CHECK(with.assumptions[0].low == 0.5);
   CHECK(with.assumptions[1].logarithmic);
