@@ -69,6 +69,13 @@ void apply(const SimulationOptions& simulation, Experiment& experiment) {
   experiment.link_sharing = simulation.sharing;
 }
 
+/// A processor is its own host.
+void read_host(const YamlNode& document, Device& device) {
+  const YamlNode* time = find_path(document, "strategy.host_operation");
+  if (time == nullptr || device.is_processor()) return;
+  device.host_operation = YamlValue(*time, "strategy.host_operation").seconds();
+}
+
 void scale_kernels(const Factors& factors, Device& device) {
   device.launch_overhead = factors.kernel_start * device.launch_overhead;
   if (device.fp8) device.fp8->kernels.dense /= factors.fp8_products;
@@ -266,9 +273,7 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   for (const std::string& path : apply_stack_kernels(document, usual, library)) of_stack.push_back(path);
   if (const auto kernels = map.maybe("kernels"))
     experiment.device = read_kernels(*kernels, map.at("trace", "derived"), experiment.device);
-  const YamlNode* time = find_path(document, "strategy.host_operation");
-  if (time != nullptr && !experiment.device.is_processor())
-    experiment.device.host_operation = YamlValue(*time, "strategy.host_operation").seconds();
+  read_host(document, experiment.device);
   apply(factors, experiment);
   limit_network(document, "strategy.network_rate", 1, experiment.platform);
   const RunKeys keys = read_run_keys(map);
