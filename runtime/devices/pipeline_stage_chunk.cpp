@@ -219,6 +219,10 @@ int ranks_of_samples(const ModelPartition& partition) {
   return partition.ways * partition.tokens.context;
 }
 
+int place_in_stage(const ModelPartition& partition, int member) {
+  return member % (partition.expert_ways > 1 ? partition.expert_ways : ranks_of_samples(partition));
+}
+
 LayerRange layers_of_chunk(const ModelPartition& partition, std::size_t chunk, std::size_t chunks,
                            int stage) {
   return partition.stages.at(chunk * (partition.stages.size() / chunks) + stage);

@@ -80,14 +80,17 @@ struct PipelineStageNetworks {
   std::vector<ChunkNetworks> chunks;
 };
 
-/// The stage of a rank, and its position among the ranks of that stage that share its layers and tokens, or its
-/// experts.
+/// The stage of a rank, and its position among the ranks of that stage that share its layers and tokens, or
+/// its experts.
 struct StagePosition {
   int stage = 0, stages = 1, place = 0;
 };
 
 /// Ranks of a stage that work on the same samples; consecutive ranks share the layers.
 int ranks_of_samples(const ModelPartition& partition);
+
+/// The position of a member of a stage among the ranks that share its layers and tokens, or its experts.
+int place_in_stage(const ModelPartition& partition, int member);
 
 /// @param at       the stage takes every `stages`-th chunk of the model, from number `stage` on
 /// @param options  batch: of a micro-batch; data_seed: of the first micro-batch, incremented for the others

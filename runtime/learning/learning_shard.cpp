@@ -336,7 +336,7 @@ class PipelineStageShard : public LearningShard {
  private:
   const Role& role() const { return plan_.roles[stage_]; }
   int own_place() const { return role().member(place_.rank) % plan_.partition.parts(); }
-  int own_member() const { return role().member(place_.rank) % ranks_of_samples(plan_.partition); }
+  int own_member() const { return place_in_stage(plan_.partition, role().member(place_.rank)); }
 
   /// The part of a batch that this rank computes with.
   Batches::Batch own_tokens(const Batches::Batch& all) const {

@@ -173,9 +173,9 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
   const RoleId role = role_of(experiment.plan, rank);
   if (partition.form == ModelPartition::Form::stages && role.exists()) {
     const int stages = experiment.plan.roles.size();
-    const int apart = partition.expert_ways > 1 ? partition.expert_ways : ranks_of_samples(partition);
-    point.stage = pipeline_stage_networks(resources_.backend, experiment.model, partition,
-                                          {role.value, stages, rank.value % apart}, options);
+    point.stage =
+        pipeline_stage_networks(resources_.backend, experiment.model, partition,
+                                {role.value, stages, place_in_stage(partition, rank.value)}, options);
     return pipeline_stage_device(point.stage, partition, role.value,
                                  owned_slices(experiment.plan, rank, point.stage, role.value));
   }

@@ -363,7 +363,7 @@ TEST_CASE("a training takes the power of its devices for its hours", "[forecast]
 TEST_CASE("one process copies the inputs of all devices of a server before a step", "[forecast]") {
   const Scenario scenario = scenario_of(
       "name: n\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nbatch_per_worker: 64\n"
-      "noise: {jitter: none}\nstrategy: {kind: synchronous}\nsweep: {workers: [8]}\n");
+      "noise: {jitter: none}\nstrategy: {kind: synchronous, host_operation: 0 s}\nsweep: {workers: [8]}\n");
   Library library;
   const auto step = [&](const std::vector<std::string>& more) {
     auto values = scenario.points.front().values;

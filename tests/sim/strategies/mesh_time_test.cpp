@@ -326,9 +326,13 @@ TEST_CASE("a mesh that kernels cannot run says why", "[mesh]") {
   CHECK(why(within + ", accumulation: 2") == "shard_within with accumulation and reshard_after_forward");
   CHECK(why(within + ", channels: 2") == "shard_within with channels");
   CHECK(why(within + ", mesh: {tensor: 2}") == "");
-  CHECK(why("mesh: {context: 2}") == "mesh.context");
+  CHECK(why("mesh: {context: 2}") ==
+        "context_exchange: ring, where attention begins with the keys that have arrived");
+  CHECK(why("mesh: {context: 2}, context_exchange: all_to_all").empty());
   CHECK(why("mesh: {expert: 2}", kExperts) == "");
-  CHECK(why("mesh: {tensor: 2}, sequence_parallel: true") == "sequence_parallel");
+  CHECK(why("mesh: {tensor: 2}, sequence_parallel: true").empty());
+  CHECK(why("mesh: {tensor: 2}, sequence_parallel: true, shard: parameters") ==
+        "sequence_parallel with shard: gradients or parameters");
   CHECK(why("offload: optimizer, host_memory: 1 GB/s, host_link: 1 GB/s") == "offload: optimizer");
   CHECK(why("offload: activations, host_link: 1 GB/s") == "offload: activations");
   CHECK(why("shard: parameters, recompute: operators") == "recomputation of parts of a layer");
