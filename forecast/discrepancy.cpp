@@ -28,10 +28,9 @@ Discrepancy read_discrepancy(const YamlValue& value) {
     map.at("probabilities").expected("two or more ascending numbers");
   term.quantiles = read_numbers(map.at("quantiles"), count);
   if (const auto given = map.maybe("measured")) {
-    const YamlMap measured = given->map({"level", "own", "alternative", "doubling", "hidden"});
+    const YamlMap measured = given->map({"level", "own", "alternative", "doubling"});
     const auto constant = [&](const char* name) { return measured.at(name).number(0, 10); };
-    term.measured = {constant("level"), constant("own"), constant("alternative"), constant("doubling"),
-                     constant("hidden")};
+    term.measured = {constant("level"), constant("own"), constant("alternative"), constant("doubling")};
   }
   return term;
 }
@@ -89,15 +88,6 @@ std::vector<double> scaled_errors(const Discrepancy& term, const TermScales& sca
                      scales.second * quantile_at(term.probabilities, term.quantiles, v));
   }
   return errors;
-}
-
-/// The share of a step by which it were longer if no communication was hidden behind computation, as a
-/// logarithm.
-double hidden_communication(const Row& row) {
-  const double step = row.number("step_seconds").value_or(0);
-  const double hidden = row.number("communication_seconds").value_or(0) -
-                        row.number("exposed_communication_seconds").value_or(0);
-  return step > 0 && hidden > 0 ? std::log1p(hidden / step) : 0;
 }
 
 }  // namespace
@@ -171,8 +161,7 @@ std::vector<std::vector<double>> grown_errors(const Scenario& scenario,
     const int devices = row.number("devices").value_or(0) > 0
                             ? static_cast<int>(*row.number("devices"))
                             : middle_experiment(scenario, values, library).plan.devices;
-    const TermScales scales{term.measured.doubling * std::log2(devices),
-                            term.measured.hidden * hidden_communication(row)};
+    const TermScales scales{term.measured.doubling * std::log2(devices)};
     return {devices, scaled_errors(term, scales)};
   });
 }

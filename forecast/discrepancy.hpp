@@ -15,7 +15,6 @@ struct MeasuredConstants {
   double own = 0;          ///< standard deviation of an error of one point alone
   double alternative = 0;  ///< standard deviation of an error that points of the same layout have in common
   double doubling = 0;     ///< scale of the term for each doubling of the devices
-  double hidden = 0;       ///< scale of the term for the communication that computation hides
 };
 
 /// The error of the model itself: the distribution of log(measured step / forecast step) on eight devices of
@@ -55,10 +54,9 @@ std::vector<double> log_errors(const Discrepancy& term, const Spread& spread);
 std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std::vector<std::size_t>& points,
                                              Library& library);
 
-/// The same where other points are measured: what grows with the devices, and what hidden communication adds.
-/// The quantile at u_k is multiplied by `doubling` times log2(devices), that at v_k by `hidden` times
-/// log((step + hidden communication) / step), with the times in `rows`, one for each point of the scenario.
-/// A figure that is fed in at a point without a row counts as one without hidden communication.
+/// The same where other points are measured: what grows with the devices. The quantile at u_k is multiplied
+/// by `doubling` times log2(devices). @param rows  results with the number of devices, one for each point of
+/// the scenario
 std::vector<std::vector<double>> grown_errors(const Scenario& scenario,
                                               const std::vector<std::size_t>& points,
                                               const std::vector<Row>& rows, Library& library);

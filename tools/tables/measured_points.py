@@ -17,8 +17,8 @@ from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv
 PAGE = "docs/notes/2026-11-measured-points.md"
 DATA = PAGE.replace(".md", ".csv")
 REPEATABILITY = 0.005
-NAMES = ("level", "own", "doubling", "hidden")
-CANDIDATES = [dict(zip(NAMES, values)) for values in itertools.product((0.4,), (0.02, 0.03, 0.04), (0.05, 0.1, 0.2, 0.3), (0, 2, 4))]
+NAMES = ("level", "own", "doubling")
+CANDIDATES = [dict(zip(NAMES, values)) for values in itertools.product((0.4,), (0.02, 0.03, 0.04), (0.05, 0.1, 0.2, 0.3))]
 SAMPLES = discrepancy.SAMPLES
 
 
@@ -54,7 +54,7 @@ def range_at(row, x):
 
 def grown_errors(row, constants, term):
     """Samples of the term at a row, relative to the fed-in point; forecast/discrepancy.cpp has the same rule."""
-    return discrepancy.scaled_errors(constants["doubling"] * row["doublings"], constants["hidden"] * row["hidden"], term)
+    return discrepancy.scaled_errors(constants["doubling"] * row["doublings"], 0, term)
 
 
 def forecast(row, fed, constants, term):
