@@ -254,7 +254,7 @@ NormBeforeRelu norm_before_relu(std::int64_t channels) {
   NormBeforeRelu made;
   made.norm.layer = norm_layer(LayerKind::batch_norm, {channels, 4, 5});
   made.norm.batch = 3;
-  const std::size_t count = channels, all = 3 * 4 * 5 * count;
+  const std::size_t count = channels, all = 60 * count;  // 3 x 4 x 5
   made.norm.inputs = {pushed_apart(uniform_array(all, 1), 0.5)};
   made.term = pushed_apart(uniform_array(all, 2), 4);
   for (std::uint32_t k = 0; k < 4; ++k) made.norm.parameters.push_back(uniform_array(count, 20 + k));
@@ -328,7 +328,7 @@ Layer token_layer(LayerKind kind, Shape input) {
   return layer;
 }
 
-Layer up_sample_layer(Shape input, std::vector<std::int64_t> factors) {
+Layer up_sample_layer(const Shape& input, std::vector<std::int64_t> factors) {
   Layer layer = layer_of(LayerKind::up_sample, input, input);
   for (std::size_t i = 0; i < factors.size(); ++i) layer.output[i + 1] *= factors[i];
   layer.window.kernel = std::move(factors);

@@ -32,7 +32,7 @@ Layer loss_layer(LayerKind kind, Shape input);
 Layer embedding_layer();
 Layer position_embedding_layer(Shape input, std::int64_t rows);
 Layer token_layer(LayerKind kind, Shape input);  ///< class_token or first_token
-Layer up_sample_layer(Shape input, std::vector<std::int64_t> factors);
+Layer up_sample_layer(const Shape& input, std::vector<std::int64_t> factors);
 Layer reshape_layer(Shape input, Shape output);
 
 /// A batch norm, and a term that is added to its output before a ReLU. The outputs, with the term and without

@@ -203,7 +203,7 @@ GroupPlace place_in_group(const Communicator& communicator, RankId rank) {
 std::vector<RankId> ranks_of_group(const Communicator& communicator, RankId rank) {
   const GroupPlace place = place_in_group(communicator, rank);
   if (place.number < 0) return {};
-  const auto first = communicator.ranks.begin() + place.group * communicator.size;
+  const auto first = communicator.ranks.begin() + std::ptrdiff_t{place.group} * communicator.size;
   return {first, first + communicator.size};
 }
 
@@ -218,7 +218,7 @@ LibraryCollective library_collective(const Plan& plan, CollectiveId id, RankId r
     call.even = are_even(call.parts, communicator.size, elements);
   }
   if (call.kind != LibraryCollective::Kind::exchange) return call;
-  const int group = place_in_group(communicator, rank).group;
+  const std::ptrdiff_t group = place_in_group(communicator, rank).group;
   for (const std::vector<Round>& phase : rounds) {
     for (const Round& round : phase) {
       call.rounds.push_back(round);

@@ -24,7 +24,9 @@ void receive(Transport& transport, RankId peer, float* target, std::int64_t coun
 }
 
 void barrier(Transport& transport) {
-  barrier(transport, first_ranks(transport.ranks()));
+  std::vector<RankId> all;
+  for (int rank = 0; rank < transport.ranks(); ++rank) all.emplace_back(rank);
+  barrier(transport, all);
 }
 
 void barrier(Transport& transport, const std::vector<RankId>& group) {

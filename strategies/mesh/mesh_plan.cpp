@@ -65,7 +65,7 @@ std::string simulated_only(const Model& model, const MeshOptions& options, const
   if (options.splits_backward()) return options.dual() ? "schedule: dual_pipe" : "schedule: zero_bubble";
   if (has_shares(options.recomputed)) return "recomputation of parts of a layer";
   if (options.recompute.any() && has_dropout(model)) return kRecomputedDropout;
-  if (const std::string problem = experts_problem(options); !problem.empty()) return problem;
+  if (std::string problem = experts_problem(options); !problem.empty()) return problem;
   if (options.offload != Offload::none)
     return options.offload == Offload::optimizer ? "offload: optimizer" : "offload: activations";
   if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
