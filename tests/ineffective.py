@@ -47,7 +47,7 @@ def scenario(name, key, values, settings):
 def results(file, key, want):
     """Of each point its results without what names the value, and whether they say that the key has no effect."""
     for line in file.read_text().splitlines():
-        row = json.loads(line, parse_float=lambda digits: re.sub(r"([0-9.]{11})[0-9]+", r"\1", digits))  # orders of additions differ
+        row = json.loads(line, parse_float=lambda digits: f"{float(digits):.9g}")  # orders of additions differ
         notes = row.pop("without_effect", "")
         left_out = {"scenario", "point", key} | (HOW if want == "idle" else set())
         yield {name: value for name, value in row.items() if name not in left_out}, f"{key}: has no effect" in notes
