@@ -40,6 +40,8 @@ def scenario(name, key, values, settings):
         for part in maps:
             place = place.setdefault(part, {})
         place[last] = read(text)
+    if key != "strategy.host_operation" and "like" not in document["strategy"]:
+        document["strategy"].setdefault("host_operation", "0 s")  # a host that has work of its own hides what a device has
     document |= {"name": name, "sweep": {key: list(values)}}
     return flow(document) + "\n"
 
