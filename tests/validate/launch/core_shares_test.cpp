@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <memory>
+#include <thread>
 
 #include "core/error.hpp"
 #include "kernels/timing/step_timer.hpp"
@@ -90,6 +91,9 @@ TEST_CASE("a rank that shares a core takes short turns, whether the other comput
       const auto half = shares(2);
       if (half == nullptr) return;
       folder = half->folder();
+      // A process that is forked while the timers' threads begin may find the sanitizers' allocator locked
+      // for ever.
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
       const pid_t ranks[] = {start(*half, 0, &got[0]), start(*half, 1, other_computes ? &got[1] : nullptr)};
       for (const pid_t rank : ranks) waitpid(rank, nullptr, 0);
     }
