@@ -20,6 +20,7 @@ namespace {
 using Recompute = Layout::Recompute;
 
 constexpr std::array<std::int64_t, 4> kMicroBatches{1, 2, 4, 8};
+constexpr std::array kShards{"none", "optimizer", "gradients", "parameters"};  // by ZeRO stage
 
 /// ZeRO stages of a division. A pipeline would gather or scatter once more for every micro-batch with stages
 /// 2 and 3.
@@ -59,8 +60,7 @@ std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t sample
   const int workers = experiment.plan.workers;
   const int blocks = static_cast<int>(experiment.model.blocks.size());
   const std::int64_t experts = experts_of(experiment.model);
-  const bool transformer = std::ranges::find(experiment.model.layers, LayerKind::attention, &Layer::kind) !=
-                           experiment.model.layers.end();
+  const bool transformer = has_layers(experiment.model, LayerKind::attention);
   std::vector<Layout> layouts;
   for (int tensor = 1; tensor <= experiment.platform.devices_per_node; tensor *= 2) {
     for (int stages = 1; stages <= std::max(blocks, 1); ++stages) {
@@ -100,12 +100,6 @@ std::string to_string(const Layout& layout) {
              ? text
              : fmt::format("{}, recompute {}", text, to_string(layout.recompute));
 }
-
-namespace {
-
-constexpr std::array kShards{"none", "optimizer", "gradients", "parameters"};
-
-}  // namespace
 
 std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy) {
   constexpr std::array kDividing{"mesh",         "shard",  "shard_within", "stages",

@@ -25,11 +25,13 @@ struct Layout {
 
 /// All layouts of an experiment's workers and `samples` a step whose numbers divide: tensor parallelism
 /// inside a node, in powers of two, of transformers with sequence parallelism; stages of equal numbers of
-/// blocks; experts shared by powers of two of replicas; micro-batches of 1, 2, 4, 8 and all samples of a
-/// replica. Layouts that differ only in what they compute again follow each other, the least first.
+/// blocks, or a power of two of stages of about equal times; experts shared by powers of two of replicas;
+/// micro-batches of 1, 2, 4, 8 and all samples of a replica. Layouts that differ only in what they compute
+/// again follow each other, the least first.
 std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples);
 
-/// A layout as people name it, such as "pipeline 4, tensor 8, data 16, ZeRO 1, micro-batch 2, recompute".
+/// A layout as people name it, such as "pipeline 4, tensor 8, data 16, ZeRO 1, micro-batch 2, recompute
+/// full".
 std::string to_string(const Layout& layout);
 
 /// The same without what is computed again.
@@ -53,9 +55,9 @@ std::vector<Assignment> layout_values(const YamlNode& document, std::vector<Assi
 /// again, and of the lowest ZeRO stage. Each is tried by building the experiment again.
 /// @param values      those that give `experiment` with `document`
 /// @param experiment  build_experiment(document, values, library)
-/// @return as the mapping `strategy` of the scenario, such as "{kind: synchronous, shard: parameters,
-/// recompute:
-///         full}", which keeps its other keys; empty if none fits, or for a strategy that is not divided so
+/// @return the keys that change in the mapping `strategy`, such as "{kind: synchronous, shard: parameters}";
+/// empty
+///         if none fits, or for a strategy that is not divided like this
 std::string fitting_layout(const YamlNode& document, const std::vector<Assignment>& values,
                            const Experiment& experiment, Library& library);
 

@@ -102,11 +102,6 @@ bool sweeps_more_than_workers(const Scenario& scenario) {
   return std::ranges::any_of(scenario.sweep_keys, [](const std::string& key) { return key != "workers"; });
 }
 
-bool has_attention(const Model& model) {
-  return std::ranges::any_of(model.layers,
-                             [](const Layer& layer) { return layer.kind == LayerKind::attention; });
-}
-
 bool has_flash_attention(const Experiment& experiment) {
   return experiment.device.kernels && experiment.device.kernels->flash > 0 &&
          std::ranges::any_of(experiment.model.layers, [&](const Layer& layer) {
@@ -124,7 +119,7 @@ bool matters_to_derived_times(const Scenario& scenario, const Experiment& larges
   const bool half = largest.device.choice().half();
   if (kind == kSingle) return !half;
   if (kind == kHalf || kind == kTransformer)
-    return half && has_attention(largest.model) == (kind == kTransformer);
+    return half && has_layers(largest.model, LayerKind::attention) == (kind == kTransformer);
   if (!sweeps_more_than_workers(scenario)) return false;
   if (kind == kMemoryBound) return largest.device.kernels.has_value();
   return kind == kFp8 ? largest.device.fp8.has_value() : has_flash_attention(largest);

@@ -3,7 +3,6 @@
 Renewed from the folder that `stepcast run scenarios/published/*.yaml --results-only --draws 64 --set uncertainty=none -o FOLDER` wrote.
 """
 import json
-import math
 import pathlib
 import statistics
 
@@ -34,8 +33,6 @@ def forecasts(folder):
     rows = read_csv(folder / "published.csv")
     draws = draws_of(folder, {row["point"] for row in rows})
     first = draws[rows[0]["point"]]
-    hidden = {row["point"]: hidden_communication(row) for row in read_csv(folder / "results.csv")}
-    fed_in = next(row["point"] for row in rows if row["kind"] == "fitted")
     for row in rows:
         values = []
         for draw, (rate, workers) in draws[row["point"]].items():
@@ -44,15 +41,8 @@ def forecasts(folder):
                 rate = rate / workers / (base / fewest)
             values.append(rate)
         values.sort()
-        row["hidden"] = hidden[row["point"]] - hidden[fed_in]
         row["low_50"], row["high_50"] = quantile(values, 0.25), quantile(values, 0.75)
     return rows
-
-
-def hidden_communication(row):
-    """log of the step without any overlap of communication and computation over the step; forecast/discrepancy.cpp has the same."""
-    step, *times = (float(row[name]) for name in ("step_seconds", "communication_seconds", "exposed_communication_seconds"))
-    return math.log1p(max(0, times[0] - times[1]) / step)
 
 
 def compared(figure, forecast):
@@ -64,7 +54,7 @@ def compared(figure, forecast):
     row = {name: figure[name] for name in ("id", "experiment", "group", "part", "devices", "layout", "metric")}
     return row | {
         "published": value, "median": median, "low_90": low, "low_50": forecast["low_50"], "high_50": forecast["high_50"], "high_90": high,
-        "hidden": forecast["hidden"], "error": median / value - 1, "ideal_error": float(ideal) if ideal else None, "inside_90": low <= value <= high,
+        "error": median / value - 1, "ideal_error": float(ideal) if ideal else None, "inside_90": low <= value <= high,
         "inside_50": forecast["low_50"] <= value <= forecast["high_50"], "width_90": (high - low) / value,
         "score_90": interval_score(low, high, value, 0.1) / value,
         "score_50": interval_score(forecast["low_50"], forecast["high_50"], value, 0.5) / value}
