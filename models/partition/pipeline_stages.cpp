@@ -92,6 +92,43 @@ Stages balanced_stages(const std::vector<double>& seconds, int stages) {
   return first_layers;
 }
 
+namespace {
+
+bool is_transformer_block(const Model& model, const LayerBlock& block) {
+  return std::any_of(model.layers.begin() + block.first, model.layers.begin() + block.last,
+                     [](const Layer& layer) { return layer.kind == LayerKind::attention; });
+}
+
+}  // namespace
+
+Stages divisible_at(const Model& model) {
+  const int layers = model.layers.size();
+  Stages starts{0};
+  for (const LayerBlock& block : model.blocks)
+    if (is_transformer_block(model, block)) starts.insert(starts.end(), {block.first, block.last});
+  if (starts.size() == 1) {
+    starts.resize(layers);
+    std::iota(starts.begin(), starts.end(), 0);
+  }
+  starts.push_back(layers);
+  const auto repeated = std::ranges::unique(starts);
+  starts.erase(repeated.begin(), repeated.end());
+  return starts;
+}
+
+Stages balanced_stages(const Model& model, const std::vector<double>& seconds, int stages) {
+  const Stages starts = divisible_at(model);
+  const int units = starts.size() - 1;
+  if (units < stages) return balanced_stages(seconds, stages);
+  std::vector<double> of_units;
+  for (int unit = 0; unit < units; ++unit)
+    of_units.push_back(
+        std::accumulate(seconds.begin() + starts[unit], seconds.begin() + starts[unit + 1], 0.0));
+  Stages balanced = balanced_stages(of_units, stages);
+  for (int& first : balanced) first = starts[first];
+  return balanced;
+}
+
 Stages with_small_boundaries(const Model& model, const std::vector<double>& seconds, Stages stages,
                              double slack) {
   const auto time = [&](int first, int last) {

@@ -16,6 +16,13 @@ using Stages = std::vector<int>;
 /// @throws std::invalid_argument if there are fewer layers than stages
 Stages balanced_stages(const std::vector<double>& seconds, int stages);
 
+/// The layers before which a pipeline may be cut, and the number of layers: stacks keep the blocks of
+/// transformers whole; other networks are cut before any layer.
+Stages divisible_at(const Model& model);
+
+/// balanced_stages() with cuts only at divisible_at(), if that leaves each stage a layer.
+Stages balanced_stages(const Model& model, const std::vector<double>& seconds, int stages);
+
 /// Moves each boundary to where the least data cross it, as long as no stage takes more than `slack` times
 /// what the slowest took before.
 /// @param seconds  forward and backward time of each layer

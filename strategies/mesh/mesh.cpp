@@ -372,7 +372,7 @@ Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const S
     }
     if (seconds.size() < static_cast<std::size_t>(runs))
       stages.refuse(fmt::format("{} layers cannot form {} stages", seconds.size(), runs));
-    const Stages balanced = balanced_stages(seconds, runs);
+    const Stages balanced = balanced_stages(setting.model, seconds, runs);
     const bool keeps_boundaries = options.recompute.kind == Recompute::Kind::stage;
     return keeps_boundaries ? with_small_boundaries(setting.model, seconds, balanced, kStageSlack) : balanced;
   }

@@ -69,3 +69,22 @@ TEST_CASE("stages hold every parameter once and read the outputs of earlier stag
   }
   CHECK(parameters == trainable_parameters(model));
 }
+
+TEST_CASE("Stages of a transformer begin with a block, those of other networks with any layer", "[models]") {
+  const Model gpt = load_model(std::string(STEPCAST_SOURCE_DIR) + "/models", "gpt2-small");
+  const std::vector<double> seconds(gpt.layers.size(), 1.0);
+  for (const int stages : {2, 5, 13}) {  // 13: 12 blocks, and the layers after them
+    const Stages cuts = balanced_stages(gpt, seconds, stages);
+    REQUIRE(std::ssize(cuts) == stages + 1);
+    for (int i = 1; i < stages; ++i) {
+      INFO(stages << " stages, cut before " << gpt.layers[cuts[i]].name);
+      CHECK(std::ranges::any_of(gpt.blocks, [&](const LayerBlock& block) {
+        return block.first == cuts[i] || block.last == cuts[i];
+      }));
+    }
+  }
+  CHECK(balanced_stages(gpt, seconds, 14) == balanced_stages(seconds, 14));
+  const Model resnet = load_model(std::string(STEPCAST_SOURCE_DIR) + "/models", "resnet18");
+  const std::vector<double> equal(resnet.layers.size(), 1.0);
+  CHECK(balanced_stages(resnet, equal, 7) == balanced_stages(equal, 7));
+}
