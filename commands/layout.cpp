@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -48,10 +49,22 @@ void add_layouts(Layout layout, std::int64_t samples, bool transformer, std::vec
   }
 }
 
-/// Experts of a layer; 0: the network has none.
-std::int64_t experts_of(const Model& model) {
+/// Powers of two of `devices` that may share the experts of a layer; 1 without experts.
+std::vector<int> expert_ways(const Model& model, int devices) {
   const auto found = std::ranges::find(model.layers, LayerKind::experts, &Layer::kind);
-  return found == model.layers.end() ? 0 : found->experts;
+  std::vector<int> ways{1};
+  if (found == model.layers.end()) return ways;
+  for (int expert = 2; found->experts % expert == 0 && devices % expert == 0; expert *= 2)
+    ways.push_back(expert);
+  return ways;
+}
+
+/// Powers of two of devices that may share a sequence.
+std::vector<int> contexts_of(const Model& model) {
+  std::vector<int> contexts{1};
+  if (!has_layers(model, LayerKind::attention)) return contexts;
+  while (model.input.front() >= 2 * kLeastTokens * contexts.back()) contexts.push_back(2 * contexts.back());
+  return contexts;
 }
 
 }  // namespace
@@ -59,31 +72,51 @@ std::int64_t experts_of(const Model& model) {
 std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples) {
   const int workers = experiment.plan.workers;
   const int blocks = static_cast<int>(experiment.model.blocks.size());
-  const std::int64_t experts = experts_of(experiment.model);
   const bool transformer = has_layers(experiment.model, LayerKind::attention);
   std::vector<Layout> layouts;
   for (int tensor = 1; tensor <= experiment.platform.devices_per_node; tensor *= 2) {
     for (int stages = 1; stages <= std::max(blocks, 1); ++stages) {
       const bool equal = blocks % stages == 0, power = std::has_single_bit(static_cast<unsigned>(stages));
-      if ((!equal && !power) || workers % (stages * tensor) != 0) continue;
-      const int replicas = workers / (stages * tensor);
-      for (int expert = 1;
-           expert == 1 || (experts % expert == 0 && replicas % expert == 0 && expert <= experts); expert *= 2)
-        add_layouts({.stages = stages,
-                     .tensor = tensor,
-                     .replicas = replicas,
-                     .expert = expert,
-                     .equal_stages = equal,
-                     .sequence_parallel = transformer && tensor > 1},
-                    samples, transformer, layouts);
+      if (!equal && !power) continue;
+      for (const int context : contexts_of(experiment.model)) {
+        if (workers % (stages * context * tensor) != 0) continue;
+        const int replicas = workers / (stages * context * tensor);
+        for (const int expert : expert_ways(experiment.model, replicas * context))
+          add_layouts({.stages = stages,
+                       .context = context,
+                       .tensor = tensor,
+                       .replicas = replicas,
+                       .expert = expert,
+                       .equal_stages = equal,
+                       .sequence_parallel = transformer && tensor > 1},
+                      samples, transformer, layouts);
+      }
     }
   }
   return layouts;
 }
 
+std::vector<Layout> interleaved(const Layout& layout, const Model& model) {
+  const std::int64_t blocks = std::ssize(model.blocks) / layout.stages;
+  if (layout.stages == 1 || !layout.equal_stages || layout.micro_batches % layout.stages != 0) return {};
+  std::vector<Layout> found;
+  for (const std::int64_t chunks : std::set{std::int64_t{2}, blocks}) {
+    if (chunks < 2 || blocks % chunks != 0) continue;
+    for (const Recompute recompute : {Recompute::none, Recompute::operators, Recompute::full}) {
+      if (recompute < layout.recompute) continue;
+      found.push_back(layout);
+      found.back().chunks = static_cast<int>(chunks);
+      found.back().recompute = recompute;
+    }
+  }
+  return found;
+}
+
 std::string name_without_recompute(const Layout& layout) {
-  std::string text =
-      fmt::format("pipeline {}, tensor {}, data {}", layout.stages, layout.tensor, layout.replicas);
+  std::string text = fmt::format("pipeline {}, ", layout.stages);
+  if (layout.chunks > 1) text += fmt::format("chunks {}, ", layout.chunks);
+  if (layout.context > 1) text += fmt::format("context {}, ", layout.context);
+  text += fmt::format("tensor {}, data {}", layout.tensor, layout.replicas);
   if (layout.expert > 1) text += fmt::format(", expert {}", layout.expert);
   if (layout.zero > 0) text += fmt::format(", ZeRO {}", layout.zero);
   return text + fmt::format(", micro-batch {}", layout.micro_batch);
@@ -117,6 +150,7 @@ std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy
   }
   set("kind", kPlainReplicas);
   std::vector<Assignment> axes{assignment("pipeline", layout.stages), assignment("tensor", layout.tensor)};
+  if (layout.context > 1) axes.push_back(assignment("context", layout.context));
   if (layout.expert > 1) axes.push_back(assignment("expert", layout.expert));
   set("mesh", std::move(axes));
   set("shard", kShards.at(static_cast<std::size_t>(layout.zero)));
@@ -124,6 +158,10 @@ std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy
   set("recompute", to_string(layout.recompute));
   if (layout.sequence_parallel) set("sequence_parallel", true);
   set("split", layout.equal_stages ? "blocks" : "time");
+  if (layout.chunks > 1) {
+    set("schedule", "interleaved");
+    set("chunks", layout.chunks);
+  }
   values.push_back(assignment("global_batch", layout.replicas * layout.micro_batch * layout.micro_batches));
   return values;
 }
@@ -141,8 +179,10 @@ namespace {
 
 std::string text_of(const Layout& layout) {
   std::vector<std::string> axes, keys{fmt::format("kind: {}", kPlainReplicas)};
-  for (const auto& [axis, size] :
-       {std::pair("pipeline", layout.stages), {"tensor", layout.tensor}, {"expert", layout.expert}})
+  for (const auto& [axis, size] : {std::pair("pipeline", layout.stages),
+                                   {"context", layout.context},
+                                   {"tensor", layout.tensor},
+                                   {"expert", layout.expert}})
     if (size > 1) axes.push_back(fmt::format("{}: {}", axis, size));
   if (!axes.empty()) keys.push_back(fmt::format("mesh: {{{}}}", fmt::join(axes, ", ")));
   if (layout.sequence_parallel) keys.emplace_back("sequence_parallel: true");
@@ -159,7 +199,8 @@ std::string fitting_layout(const YamlNode& document, const std::vector<Assignmen
   if (!has_option(experiment.strategy, "strategy.recompute")) return "";
   std::vector<Layout> layouts = layouts_of(experiment, std::llround(experiment.plan.samples_a_step));
   std::ranges::stable_sort(layouts, {}, [](const Layout& one) {
-    return std::tuple(one.stages, one.tensor, one.recompute, one.zero, one.expert, one.micro_batches);
+    return std::tuple(one.stages, one.context * one.tensor, one.recompute, one.zero, one.expert,
+                      one.micro_batches);
   });
   const YamlNode strategy = *find_path(document_with(document, values, library), "strategy");
   const auto fits = [&](const Layout& one) {

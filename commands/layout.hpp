@@ -12,9 +12,11 @@ namespace stepcast {
 /// A way to divide the training of a network among devices.
 struct Layout {
   int stages = 1;                ///< of the pipeline
+  int chunks = 1;                ///< of each stage; more than one: interleaved 1F1B
+  int context = 1;               ///< devices that share the tokens of a sequence
   int tensor = 1;                ///< devices that share the layers of a stage
-  int replicas = 1;              ///< workers / (stages x tensor)
-  int expert = 1;                ///< replicas that share experts
+  int replicas = 1;              ///< workers / (stages x context x tensor)
+  int expert = 1;                ///< devices of replicas and contexts that share experts
   int zero = 0;                  ///< ZeRO stage over the replicas
   std::int64_t micro_batch = 1;  ///< samples of a replica at once
   std::int64_t micro_batches = 1;
@@ -23,12 +25,21 @@ struct Layout {
   bool sequence_parallel = false;  ///< of the devices that share layers
 };
 
+/// Tokens of a sequence that a device has at least where several share it: assumed, so that contexts are
+/// tried from sequences of 16,384 tokens on.
+inline constexpr std::int64_t kLeastTokens = 8192;
+
 /// All layouts of an experiment's workers and `samples` a step whose numbers divide: tensor parallelism
 /// inside a node, in powers of two, of transformers with sequence parallelism; stages of equal numbers of
-/// blocks, or a power of two of stages of about equal times; experts shared by powers of two of replicas;
-/// micro-batches of 1, 2, 4, 8 and all samples of a replica. Layouts that differ only in what they compute
-/// again follow each other, the least first.
+/// blocks, or a power of two of stages of about equal times; sequences shared by powers of two of devices,
+/// each with at least kLeastTokens; experts shared by powers of two of devices; micro-batches of 1, 2, 4, 8
+/// and all samples of a replica. Layouts that differ only in what they compute again follow each other, the
+/// least first.
 std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples);
+
+/// Layouts with the same division, but with stages of two chunks, or of as many as a stage has blocks, that
+/// compute at least as much again. None if its numbers do not allow it.
+std::vector<Layout> interleaved(const Layout& layout, const Model& model);
 
 /// A layout as people name it, such as "pipeline 4, tensor 8, data 16, ZeRO 1, micro-batch 2, recompute
 /// full".

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "commands/layout.hpp"
@@ -25,6 +26,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::size_t kShownLayouts = 10;
+constexpr int kInterleaved = 10;  ///< pipelines that are tried with several chunks a stage, too
 constexpr int kMostWorkers = 10'000'000;
 constexpr const char *kFits = "fits", *kTooLarge = "too large";
 constexpr double kNoStep = std::numeric_limits<double>::infinity();
@@ -71,19 +73,22 @@ std::int64_t samples_of(const SearchedScenario& searched, const YamlNode& docume
   }
 }
 
-/// All layouts of the scenario, whose own layout need not be possible with its workers.
-std::vector<Layout> layouts_of_scenario(const SearchedScenario& searched, Library& library) {
-  const YamlNode document = document_of(searched, library);
+/// The scenario with plain replicas, because its own layout need not be possible with its workers.
+Experiment with_replicas(const SearchedScenario& searched, const YamlNode& document, Library& library) {
   Layout replicas;
   if (const YamlNode* workers = find_path(document, "workers"))
     replicas.replicas = YamlValue(*workers, "workers").integer(1, kMostWorkers);
-  const Experiment experiment =
-      build_experiment(searched.scenario.document,
-                       layout_values(searched.scenario.document, searched.draws.front(), replicas,
-                                     *find_path(document, "strategy")),
-                       library);
-  return layouts_of(experiment, samples_of(searched, document, experiment.plan.workers, library));
+  return build_experiment(searched.scenario.document,
+                          layout_values(searched.scenario.document, searched.draws.front(), replicas,
+                                        *find_path(document, "strategy")),
+                          library);
 }
+
+/// The layouts that fit, or why none does.
+struct Fitting {
+  std::vector<Layout> layouts;
+  std::string why_none;
+};
 
 class LayoutSearch {
  public:
@@ -117,8 +122,7 @@ class LayoutSearch {
 
   /// The layouts that fit. Of those that differ only in what is computed again, the one with least is the
   /// fastest.
-  /// @throws InputError if none fits: with a reason why, if all were refused
-  std::vector<Layout> fitting(const std::vector<Layout>& layouts) {
+  Fitting fitting(const std::vector<Layout>& layouts) {
     std::vector<Task> tasks;
     for (const Layout& layout : layouts) tasks.push_back([this, layout] { return outcome_of(layout); });
     std::vector<std::string> outcomes(layouts.size());
@@ -128,16 +132,18 @@ class LayoutSearch {
       progress.one_done();
     });
     progress.clear();
-    std::vector<Layout> chosen;
+    Fitting found;
+    std::vector<Layout>& chosen = found.layouts;
     for (std::size_t i = 0; i < layouts.size(); ++i) {
       const bool slower =
           !chosen.empty() && name_without_recompute(chosen.back()) == name_without_recompute(layouts[i]);
       if (outcomes[i] == kFits && !slower) chosen.push_back(layouts[i]);
     }
-    if (!chosen.empty()) return chosen;
-    if (std::ranges::find(outcomes, kTooLarge) == outcomes.end() && !outcomes.empty())
-      throw InputError(outcomes.front());
-    throw InputError(fmt::format("none of the {} layouts fits into a device's memory", layouts.size()));
+    const bool all_refused = std::ranges::find(outcomes, kTooLarge) == outcomes.end() && !outcomes.empty();
+    found.why_none = all_refused
+                         ? outcomes.front()
+                         : fmt::format("none of the {} layouts fits into a device's memory", layouts.size());
+    return found;
   }
 
  private:
@@ -159,6 +165,24 @@ class LayoutSearch {
   YamlNode strategy_;
 };
 
+/// The layouts that could be simulated, the fastest first.
+std::vector<TriedLayout> ranked(std::vector<TriedLayout> tried) {
+  std::erase_if(tried, [](const TriedLayout& one) { return step_of(one) == kNoStep; });
+  std::ranges::stable_sort(tried, {}, [](const TriedLayout& one) { return step_of(one); });
+  return tried;
+}
+
+/// The fastest pipelines, interleaved.
+std::vector<Layout> interleaved_pipelines(const std::vector<TriedLayout>& ranked, const Model& model) {
+  std::vector<Layout> layouts;
+  int pipelines = 0;
+  for (const TriedLayout& one : ranked) {
+    if (one.layout.stages == 1 || ++pipelines > kInterleaved) continue;
+    std::ranges::copy(interleaved(one.layout, model), std::back_inserter(layouts));
+  }
+  return layouts;
+}
+
 /// For each layout, the probability that it is the fastest.
 std::vector<double> best_of(const std::vector<TriedLayout>& tried, Library& library) {
   std::vector<std::vector<double>> rates;
@@ -169,10 +193,26 @@ std::vector<double> best_of(const std::vector<TriedLayout>& tried, Library& libr
   return best_probabilities(rates, shipped_discrepancy(library).measured.own);
 }
 
-std::vector<std::string> layout_cells(const Layout& layout, bool experts) {
+/// An axis or division that only some networks use, and so a column that only some tables have.
+struct RareColumn {
+  const char* name;
+  int Layout::*ways;
+};
+
+/// Those that a layout uses.
+std::vector<RareColumn> rare_columns(const std::vector<TriedLayout>& ranked) {
+  std::vector<RareColumn> used{
+      {"chunks", &Layout::chunks}, {"context", &Layout::context}, {"expert", &Layout::expert}};
+  std::erase_if(used, [&](const RareColumn& column) {
+    return std::ranges::none_of(ranked, [&](const TriedLayout& one) { return one.layout.*column.ways > 1; });
+  });
+  return used;
+}
+
+std::vector<std::string> layout_cells(const Layout& layout, const std::vector<RareColumn>& rare) {
   std::vector<std::string> cells{std::to_string(layout.stages), std::to_string(layout.tensor),
                                  std::to_string(layout.replicas)};
-  if (experts) cells.push_back(std::to_string(layout.expert));
+  for (const RareColumn& column : rare) cells.push_back(std::to_string(layout.*column.ways));
   cells.insert(cells.end(), {std::to_string(layout.zero), std::to_string(layout.micro_batch),
                              to_string(layout.recompute)});
   return cells;
@@ -184,11 +224,10 @@ std::string cell(const Row& row, const char* column, double factor, int decimals
 }
 
 Table layout_table(const std::vector<TriedLayout>& ranked, const std::vector<double>& best) {
-  const bool experts =
-      std::ranges::any_of(ranked, [](const TriedLayout& one) { return one.layout.expert > 1; });
+  const std::vector<RareColumn> rare = rare_columns(ranked);
   Table table;
   table.columns = {{"pipeline"}, {"tensor"}, {"data"}};
-  if (experts) table.columns.push_back({"expert"});
+  for (const RareColumn& column : rare) table.columns.push_back({column.name});
   table.columns.insert(table.columns.end(), {{"ZeRO"},
                                              {"micro batch"},
                                              {"recompute"},
@@ -199,7 +238,7 @@ Table layout_table(const std::vector<TriedLayout>& ranked, const std::vector<dou
                                              {"best with", "%"}});
   for (std::size_t i = 0; i < std::min(ranked.size(), kShownLayouts); ++i) {
     const Row& row = ranked[i].draws.front();
-    std::vector<std::string> cells = layout_cells(ranked[i].layout, experts);
+    std::vector<std::string> cells = layout_cells(ranked[i].layout, rare);
     cells.push_back(fmt::format("{:.4g}", step_of(ranked[i])));
     cells.push_back(cell(row, "tokens_per_second_per_device", 1, 0));
     cells.push_back(cell(row, "mfu", 100, 1));
@@ -220,6 +259,8 @@ Results layout_results(const SearchedScenario& searched, const std::vector<Tried
     row.set("tensor", std::int64_t{layout.tensor});
     row.set("data", std::int64_t{layout.replicas});
     row.set("expert", std::int64_t{layout.expert});
+    row.set("context", std::int64_t{layout.context});
+    row.set("chunks", std::int64_t{layout.chunks});
     row.set("zero", std::int64_t{layout.zero});
     row.set("micro_batch", layout.micro_batch);
     row.set("recompute", to_string(layout.recompute));
@@ -253,25 +294,30 @@ void print_layouts(const std::vector<TriedLayout>& ranked, const std::vector<dou
 }  // namespace
 
 void search_layouts(const SearchCommand& command, const SearchedScenario& searched, Library& library) {
-  const std::vector<Layout> layouts = layouts_of_scenario(searched, library);
+  const YamlNode document = document_of(searched, library);
+  const Experiment plain = with_replicas(searched, document, library);
+  const std::vector<Layout> layouts =
+      layouts_of(plain, samples_of(searched, document, plain.plan.workers, library));
   if (command.dry_run) {
     fmt::print("{}: {} layouts, of which those that fit into memory are simulated\n", searched.scenario.name,
                layouts.size());
     return;
   }
   LayoutSearch search(command, searched, library);
-  const std::vector<Layout> fitting = search.fitting(layouts);
-  std::vector<TriedLayout> tried = search.simulated(fitting);
-  std::erase_if(tried, [](const TriedLayout& one) { return step_of(one) == kNoStep; });
+  const Fitting fitting = search.fitting(layouts);
+  if (fitting.layouts.empty()) throw InputError(fitting.why_none);
+  std::vector<TriedLayout> tried = ranked(search.simulated(fitting.layouts));
   if (tried.empty()) throw InputError("no layout could be simulated within the limits of memory and time");
-  std::ranges::stable_sort(tried, {}, [](const TriedLayout& one) { return step_of(one); });
+  const std::vector<Layout> more = interleaved_pipelines(tried, plain.model);
+  std::ranges::move(search.simulated(search.fitting(more).layouts), std::back_inserter(tried));
+  tried = ranked(std::move(tried));
   const std::filesystem::path folder = results_folder(command.output, searched.scenario.name + "-layouts");
   check_writable(folder);
   const FolderLock lock(folder);
   const std::string csv = to_csv(layout_results(searched, tried));
   write_atomically(folder / "layouts.csv", csv);
   print_layouts(tried, best_of(tried, library), SearchSimulator(searched, library, command).as_written(),
-                layouts.size());
+                layouts.size() + more.size());
   add_json_rows("layouts", read_csv(csv, "layouts.csv"));
   fmt::print("written: {}\n", (folder / "layouts.csv").string());
 }

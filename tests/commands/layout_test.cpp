@@ -1,5 +1,6 @@
 #include "commands/layout.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -109,4 +110,45 @@ TEST_CASE("where no key alone helps, the layout that fits is named, and it does 
   CHECK_FALSE(build_experiment(document, values, library).plan.fits);
   values.push_back(parse_assignment("strategy.recompute=full"));
   CHECK(build_experiment(document, values, library).plan.fits);
+}
+
+TEST_CASE("pipelines are interleaved where blocks and micro-batches divide", "[commands]") {
+  const Model model = experiment_of(4, 8).model;
+  Layout layout{.stages = 2, .replicas = 2, .micro_batch = 2, .micro_batches = 4};
+  std::set<std::string> names;
+  for (const Layout& one : interleaved(layout, model)) names.insert(to_string(one));
+  CHECK(names ==
+        std::set<std::string>{"pipeline 2, chunks 2, tensor 1, data 2, micro-batch 2",
+                              "pipeline 2, chunks 2, tensor 1, data 2, micro-batch 2, recompute operators",
+                              "pipeline 2, chunks 2, tensor 1, data 2, micro-batch 2, recompute full",
+                              "pipeline 2, chunks 4, tensor 1, data 2, micro-batch 2",
+                              "pipeline 2, chunks 4, tensor 1, data 2, micro-batch 2, recompute operators",
+                              "pipeline 2, chunks 4, tensor 1, data 2, micro-batch 2, recompute full"});
+  const auto values = texts_of(values_of(interleaved(layout, model).back(), parse_yaml("{}", "s")));
+  CHECK(std::ranges::count(values, "strategy.schedule=interleaved") == 1);
+  CHECK(std::ranges::count(values, "strategy.chunks=4") == 1);
+  layout.recompute = Layout::Recompute::full;
+  CHECK(interleaved(layout, model).size() == 2);
+  layout.micro_batches = 3;
+  CHECK(interleaved(layout, model).empty());
+  layout = {.stages = 8, .micro_batches = 8};
+  CHECK(interleaved(layout, model).empty());
+}
+
+TEST_CASE("long sequences are divided among devices, short ones are not", "[commands]") {
+  for (const auto& [tokens, most] : {std::pair(8192, 1), {16384, 2}, {65536, 8}}) {
+    const Scenario scenario = scenario_of(
+        "name: t\nmodel: {name: gpt, source: s, transformer_stack: {layers: 2, width: 64, heads: 4, "
+        "sequence: " +
+        std::to_string(tokens) +
+        ", vocabulary: 16}}\ntrace: derived\nplatform: dgx-a100\nworkers: 16\n"
+        "global_batch: 16\nstrategy: {kind: synchronous}\n");
+    Library library;
+    int found = 1;
+    for (const Layout& one : layouts_of(build_experiment(scenario.document, {}, library), 16)) {
+      found = std::max(found, one.context);
+      CHECK(one.stages * one.context * one.tensor * one.replicas == 16);
+    }
+    CHECK(found == most);
+  }
 }
