@@ -35,14 +35,27 @@ std::string ranges_of(const std::string& text) {
 
 TEST_CASE("several servers have ranges of links, messages and compute beside them", "[forecast]") {
   CHECK(ranges_of(kTwo) ==
-        "link_between_servers data_sheet; message_overhead assumed; "
+        "link_between_servers published; message_overhead assumed; "
         "compute_beside_communication assumed; start_of_kernels assumed; kernels_single_precision measured; "
         "spread_of_devices assumed; host_work assumed; ");
   CHECK(ranges_of(kTwo + "noise: {jitter: lognormal, sigma: 0.01}\n") ==
-        "link_between_servers data_sheet; message_overhead assumed; "
+        "link_between_servers published; message_overhead assumed; "
         "compute_beside_communication assumed; spread_of_steps assumed; start_of_kernels assumed; "
         "kernels_single_precision "
         "measured; host_work assumed; ");
+}
+
+TEST_CASE("a network has a wide range where NCCL does not read it from the devices", "[forecast]") {
+  for (const std::string change :
+       {"platform: dgx1v\nset: {platform.nodes: 2, platform.software: null}\n",
+        "platform: p3-16xlarge\nset: {platform.nodes: 2}\n", "platform: frontier\n"}) {
+    INFO(change);
+    const std::string text =
+        "name: servers\nmodel: small-cnn\ntrace: derived\nbatch_per_worker: 64\n"
+        "strategy: {kind: synchronous}\nworkers: 16\n" +
+        change;
+    CHECK(ranges_of(text).starts_with("link_between_servers data_sheet; "));
+  }
 }
 
 TEST_CASE("one server has no range between servers, and one device has those of derived times",
@@ -214,7 +227,7 @@ TEST_CASE("the scenario gets its default ranges as assumptions", "[forecast]") {
   const Scenario with = with_default_ranges(scenario, experiment_of(scenario, library), library);
   REQUIRE(with.assumptions.size() == 7);
   CHECK(with.assumptions[0].key == "factors.between_servers_bandwidth");
-  CHECK(with.assumptions[0].low == 0.5);
+  CHECK(with.assumptions[0].low == 0.9);
   CHECK(with.assumptions[1].logarithmic);
   CHECK_NOTHROW(experiment_of(with, library));
 }
