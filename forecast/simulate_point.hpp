@@ -20,6 +20,9 @@ void set_campaign_columns(Row& row, const CampaignTimes& times, int points);
 /// with faults.
 void set_training_columns(Row& row, const Experiment& experiment);
 
+/// Sets the rates, the memory, and the hours, energy and price of a training of a row that has its step time.
+void set_totals(Row& row, const Experiment& experiment);
+
 /// The simulation of an experiment. It refers to the experiment, which must outlive it.
 Simulation simulation_of(const Experiment& experiment);
 

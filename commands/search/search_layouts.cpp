@@ -7,7 +7,7 @@
 #include <iterator>
 #include <limits>
 
-#include "commands/layout.hpp"
+#include "commands/possible_layouts.hpp"
 #include "commands/scenario_options.hpp"
 #include "commands/search/told_apart.hpp"
 #include "commands/search_space.hpp"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/cost/activation_memory.hpp"
 #include "models/cost/cost.hpp"
-#include "models/cost/framework_memory.hpp"
+#include "models/cost/lbann_memory.hpp"
+#include "models/cost/step_memory.hpp"
 
 namespace stepcast {
 namespace {

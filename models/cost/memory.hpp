@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/typed_numbers.hpp"
-#include "models/cost/activation_memory.hpp"
 #include "models/cost/device.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {

@@ -1,8 +1,8 @@
 #include <vector>
 
 #include "models/cost/allocator/caching_allocator.hpp"
-#include "models/cost/framework_memory.hpp"
 #include "models/cost/pass_cost.hpp"
+#include "models/cost/step_memory.hpp"
 
 namespace stepcast {
 

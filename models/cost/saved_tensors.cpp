@@ -4,8 +4,8 @@
 #include <string>
 
 #include "models/cost/cost.hpp"
-#include "models/cost/framework_memory.hpp"
 #include "models/cost/pass_cost.hpp"
+#include "models/cost/step_memory.hpp"
 
 namespace stepcast {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "models/layer_times/compression_times.hpp"
 #include "platforms/topology.hpp"
+#include "scenarios/experiment/read_noise.hpp"
 #include "scenarios/experiment/read_run.hpp"
 #include "scenarios/experiment/read_setting.hpp"
 #include "scenarios/experiment/software_stack.hpp"

@@ -16,9 +16,6 @@ namespace stepcast {
 // Readers of the mappings of one run. Their keys are fields in the .cpp, from which the tables of
 // scenarios/keys/scenario_keys.hpp come. All throw InputError.
 
-/// Reads `data:`. @throws InputError
-void read_data(const YamlValue& value, const Platform& platform, Setting& setting, Noise& noise);
-
 /// `simulation:` of a run.
 struct SimulationOptions {
   std::optional<int> steps;  ///< none: as many as the strategy needs

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/cost/activation_memory.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/partition/layer_partition.hpp"
 #include "models/partition/pipeline_stages.hpp"
 #include "models/partition/sequence_partition.hpp"

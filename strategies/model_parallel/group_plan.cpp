@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/cost/activation_memory.hpp"
+#include "models/cost/lbann_memory.hpp"
 #include "models/layer_times/trace.hpp"
 #include "strategies/model_parallel/pipeline_stage.hpp"
 #include "strategies/options/strategy.hpp"

@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "core/fields.hpp"
-#include "models/cost/activation_memory.hpp"
+#include "models/cost/lbann_memory.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "strategies/plan/plan.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "models/cost/activation_memory.hpp"
-#include "models/cost/framework_memory.hpp"
+#include "models/cost/lbann_memory.hpp"
+#include "models/cost/step_memory.hpp"
 #include "models/loader.hpp"
 #include "read_text.hpp"
 

@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "models/cost/activation_memory.hpp"
 #include "models/cost/cost.hpp"
-#include "models/cost/framework_memory.hpp"
+#include "models/cost/lbann_memory.hpp"
 #include "models/cost/pass_cost.hpp"
+#include "models/cost/step_memory.hpp"
 #include "models/partition/pipeline_stages.hpp"
 #include "read_text.hpp"
 

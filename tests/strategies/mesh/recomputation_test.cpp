@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/yaml.hpp"
-#include "models/cost/framework_memory.hpp"
+#include "models/cost/step_memory.hpp"
 #include "models/loader.hpp"
 #include "tests/models/read_text.hpp"
 

@@ -1,4 +1,4 @@
-#include "models/cost/activation_memory.hpp"
+#include "models/cost/lbann_memory.hpp"
 
 #include <algorithm>
 #include <set>

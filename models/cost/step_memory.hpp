@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "core/typed_numbers.hpp"
-#include "models/cost/activation_memory.hpp"
 #include "models/cost/allocator/caching_allocator.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {

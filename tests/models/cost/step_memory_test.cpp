@@ -1,4 +1,4 @@
-#include "models/cost/framework_memory.hpp"
+#include "models/cost/step_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -104,7 +104,7 @@ TEST_CASE("what ReLU in place overwrites must not be saved by the layer before",
 
 TEST_CASE("ResNet-50 holds what the PyTorch profiler recorded on a V100", "[models]") {
   // Source: pytorch/kineto at 041e7ce99f15, tb_plugin/samples/resnet50_num_workers_0. The workspace constant
-  // of framework_memory.cpp is of the same profile and is 2 % of the sum; the rest is not fitted.
+  // of step_memory.cpp is of the same profile and is 2 % of the sum; the rest is not fitted.
   CHECK(peak_of_step(shipped_model("resnet50"), pytorch(32)).most_allocated.value ==
         Approx(2791636480.0).epsilon(0.02));
 }

@@ -1,12 +1,12 @@
-#include "models/cost/framework_memory.hpp"
+#include "models/cost/step_memory.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "models/cost/activation_memory.hpp"
 #include "models/cost/allocator/caching_allocator.hpp"
 #include "models/cost/cost.hpp"
+#include "models/cost/lbann_memory.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,4 +1,4 @@
-#include "commands/layout.hpp"
+#include "commands/possible_layouts.hpp"
 
 #include <fmt/format.h>
 
