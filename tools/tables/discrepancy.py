@@ -164,7 +164,7 @@ def score_table(rows):
              ("fit, leaving one group out", left_out(fit, "group")),
              ("test, fitted on the part fit", [(row, forecast(row, term)) for row in rows if row["part"] == "test"])]
     changed = [(f"of these: {what}", [(row, q) for row, q in all_left_out() if row["changed"] == changed])
-               for what, changed in (("never changed after a result", False), ("changed after a first result", True))]
+               for what, changed in (("of experiments without a tuned figure", False), ("of experiments with one", True))]
     lines = [score_row(*kind) for kind in kinds] + [left_out_row()] + [score_row(*kind) for kind in changed]
     return markdown("| rows | figures | experiments | in 90 % | in 50 % | median \\|error\\| | mean | median where ideal scaling is off by "
                     "more than 6 % | median width of 90 % | score 90 % | score 50 % |",
