@@ -15,7 +15,7 @@ namespace stepcast {
 /// its cable), the local disk. A route takes the path on which 1 MiB, sent hop by hop, arrives first. Only
 /// switches and sockets forward traffic, and devices if the node description allows it. Without peer access,
 /// a path between devices that leads over the host goes up to the socket of the first, whose memory holds a
-/// buffer, and crosses a link that all such copies share.
+/// buffer, and crosses a link that all such copies share, and one of each device for its direction.
 class NodeGraph {
  public:
   explicit NodeGraph(const Platform& platform);
@@ -59,7 +59,7 @@ class NodeGraph {
   std::string peer_name_;  ///< of links between devices
   int first_socket_ = 0, first_switch_ = 0, peer_switch_ = 0, striping_hub_ = 0;
   bool staged_;           ///< copies between devices without peer access pass through host memory
-  int staging_link_ = 0;  ///< which all of them share
+  int staging_link_ = 0;  ///< which all of them share; those of the devices follow
   std::vector<std::string> names_;
   std::vector<Link> links_;
   std::vector<char> half_duplex_;  ///< by link: routes use the first direction for both

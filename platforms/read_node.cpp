@@ -9,15 +9,20 @@ constexpr std::size_t kMaxPeers = 1024;
 constexpr int kMaxCables = 64;
 constexpr int kMaxDevicesPerNode = 256;
 
+/// Rate of all copies of a node through host memory over that of a device's link: both ways together between
+/// two devices, by p2pBandwidthLatencyTest without peer access. On PCIe 4.0 x16 (24 GB/s) 21 on eight RTX
+/// 4090 (rtx4090-8-one-process, validate/data/nccl_tests.yaml), 31 on two (D. Kinghorn, Threadripper PRO), 28
+/// on six (NVIDIA/nccl issue 814), 26 on three (tinygrad/open-gpu-kernel-modules issue 6), 28 on four A100;
+/// on PCIe 3.0 x16 (12 GB/s) 16 on four V100, 15 on four A100, 7.6 on eight RTX 3090 (NVIDIA/nccl issue
+/// 1127): the geometric mean. That more pairs at once are no faster is assumed.
+constexpr double kStagedCopies = 1.07;
+
 /// `node:` as written.
 struct NodeKeys {
   NodeShape shape;
   int devices = 1;
   std::optional<bool> peer_access;
-  /// Rate of all copies of a node through host memory: 20.0 to 21.7 GB/s both ways together between any two
-  /// of eight RTX 4090 on PCIe 4.0 (p2pBandwidthLatencyTest without peer access, in the notes of the table
-  /// rtx4090-8-one-process, validate/data/nccl_tests.yaml). That more pairs at once are no faster is assumed.
-  BytesPerSecond staging{21e9};
+  std::optional<BytesPerSecond> staging;
 };
 
 PeerLink read_peer(const YamlValue& value, int devices) {
@@ -109,8 +114,9 @@ const Fields<NodeKeys>& node_fields() {
                {field("peer_access", &NodeKeys::peer_access, boolean(), otherwise("`false` for GeForce"),
                       "whether devices without a `peer_link` reach each other's memory; `false`: "
                       "copies pass through host memory"),
-                field("staging", &NodeKeys::staging, bandwidth(),
-                      "rate of all such copies of a node, and of NCCL's if it is given; only with "
+                field("staging", &NodeKeys::staging, bandwidth(), otherwise("1.07 x `device_link`"),
+                      "rate of all such copies of a node (of a device, 71 % of it each way), and of NCCL's "
+                      "if it is given; only with "
                       "`peer_access: false`")}),
            only_with(
                "switch, links",
@@ -147,7 +153,7 @@ NodeDescription read_node(const YamlValue& value, const std::string& device) {
   shape.peer_access = node.peer_access.value_or(has_peer_access(device));
   if (map.has("staging") && shape.peer_access)
     map.at("staging").refuse("only valid with peer_access: false, because other copies are not staged");
-  if (!shape.peer_access) shape.staging = node.staging;
+  if (!shape.peer_access) shape.staging = node.staging.value_or(kStagedCopies * shape.device.bandwidth);
   shape.staging_given = map.has("staging");
   return {shape, node.devices};
 }

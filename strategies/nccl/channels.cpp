@@ -105,11 +105,18 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 /// (v100-pcie-4, validate/data/nccl_tests.yaml).
 constexpr double kPcieShare = 0.93;
 
-/// Share of PCIe's bandwidth in each direction when each device of a ring writes to host memory and reads
-/// from it at once (src/transport/shm.cc), with one device on each link: 2.24 GB/s, where two devices share a
-/// PCIe switch's link of 12 GB/s (rtx4090-one-switch-2, `fit`). "Some CPUs do not handle bidirectional
-/// traffic well": NVIDIA/nccl issue 384, where a broadcast reaches 10.3 GB/s and an all-reduce 3.9.
-constexpr double kBothWaysShare = 0.37;
+/// Share of a device's link to the host that it reaches in each direction when it writes to host memory and
+/// reads from it at once (src/transport/shm.cc): the geometric mean of three machines with a link for each
+/// device, 3.85 of 12 GB/s (rtx4090-two-sockets-2, validate/data/nccl_tests.yaml), 3.9 of 12 (NVIDIA/nccl
+/// issue 384: a broadcast, one way, reaches 10.3; "some CPUs do not handle bidirectional traffic well") and
+/// 14.9 of 24 (rtx4090-8-one-process).
+constexpr double kBothWaysShare = 0.40;
+
+/// The same of the link that the devices of a PCIe switch share: two RTX 2080 Ti reach 4.0 GB/s each of 12
+/// (rtx2080ti-2). Other machines with two devices a switch reach 2.24 and 2.58 GB/s (rtx4090-one-switch-2,
+/// rtx4090-two-switches-4: one cluster), and V100 4 GB/s and more (training of BERT with NCCL_P2P_DISABLE=1,
+/// lambdal/deeplearning-benchmark).
+constexpr double kSwitchBothWaysShare = 0.67;
 
 /// Share of PCIe's bandwidth that is left when data is staged in host memory: 8.9 of 12 GB/s on p3dn.24xlarge
 /// (p3dn-2-nodes-efa, validate/data/nccl_tests.yaml).
@@ -159,12 +166,14 @@ double most_on_switch(const std::vector<int>& devices, int per_switch) {
 /// memory: then also devices of one switch use its link to the processor, and share it.
 double pcie_rate(const NodeShape& node, const NcclRanks& group, bool staged) {
   const int per_switch = node.devices_per_pcie_switch;
-  double rate = node.device.bandwidth.value;
+  const double device = node.device.bandwidth.value;
+  double to_host = kUnlimited;  // a device's share of the link of its switch
   if (per_switch > 0 && staged)
-    rate = std::min(rate, node.pcie_switch.bandwidth.value / most_on_switch(group.devices, per_switch));
+    to_host = node.pcie_switch.bandwidth.value / most_on_switch(group.devices, per_switch);
   else if (per_switch > 0 && spans(group.devices, per_switch))
-    rate = std::min(rate, node.pcie_switch.bandwidth.value);
-  return staged && !node.staging_given ? kBothWaysShare * rate : kPcieShare * rate;
+    to_host = node.pcie_switch.bandwidth.value;
+  if (staged && !node.staging_given) return std::min(kBothWaysShare * device, kSwitchBothWaysShare * to_host);
+  return kPcieShare * std::min(device, to_host);
 }
 
 void lay_over_pcie(const Platform& platform, const NcclRanks& group, NcclChannels& result) {

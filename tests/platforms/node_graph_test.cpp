@@ -81,28 +81,35 @@ TEST_CASE("a half-duplex link between sockets is one link for both directions, a
   CHECK(route_between(full, 0, 2)[2] != route_between(full, 2, 0)[2]);
 }
 
-TEST_CASE("copies without peer access go up to a socket and share one link there; other routes do not",
-          "[platforms]") {
+TEST_CASE(
+    "copies without peer access go up to a socket and share one link there, and those of a device 71 % of "
+    "its rate each way; other routes do not",
+    "[platforms]") {
   Platform platform = two_servers();
   const Topology direct(platform);
   platform.node.peer_access = false;
   platform.node.staging = {7e9};
   const Topology topology(platform);
   const Names near{"node 0 device 0 -> PCIe switch 0", "node 0 PCIe switch 0 -> socket 0",
-                   "node 0 memory -> memory", "node 0 socket 0 -> PCIe switch 0",
+                   "node 0 device 0 sends copies",     "node 0 memory -> memory",
+                   "node 0 device 1 receives copies",  "node 0 socket 0 -> PCIe switch 0",
                    "node 0 PCIe switch 0 -> device 1"};
   CHECK(names(topology, 0, 1) == near);
-  const int shared = route_between(topology, 0, 1)[2];
-  CHECK(topology.link(shared).bandwidth.value == 7e9);
-  CHECK(route_between(topology, 3, 0)[2] == shared);
-  CHECK(names(topology, 3, 0)[3] == "node 0 socket 1 -> socket 0");
+  const std::vector<int> there = route_between(topology, 0, 1), back = route_between(topology, 3, 0);
+  CHECK(topology.link(there[3]).bandwidth.value == 7e9);
+  CHECK(back[3] == there[3]);
+  CHECK(names(topology, 3, 0)[5] == "node 0 socket 1 -> socket 0");
+  CHECK(topology.link(there[2]).bandwidth.value == Approx(0.71 * 7e9));
+  CHECK(back[4] != there[2]);  // a device receives while it sends
+  CHECK(topology.dotted_link_name(back[4]) != topology.dotted_link_name(there[2]));
+  CHECK(route_between(topology, 0, 3)[2] == there[2]);
   for (const int other : {4, platform.host_endpoint(0)})
     CHECK(names(topology, 0, other) == names(direct, 0, other));
   platform.node.kind = NodeShape::Kind::links;
   platform.node.peer = {{50e9}, {1e-7}};
   platform.node.peers = {{0, 1, 1}};
   CHECK(names(Topology(platform), 0, 1) == Names{"node 0 device 0 -> device 1"});
-  CHECK(names(Topology(platform), 1, 2)[2] == "node 0 memory -> memory");
+  CHECK(names(Topology(platform), 1, 2)[3] == "node 0 memory -> memory");
 }
 
 TEST_CASE("messages of a device leave the node by its own NIC", "[platforms]") {

@@ -53,10 +53,10 @@ TEST_CASE("the model is as close to the published tables as the note says", "[co
     (geforce ? staged : tables).push_back(one);
     if (!geforce && one.nccl != "2.1") tuned.push_back(one);
   }
-  // 40.9 and 26.5 %, where servers differ.
+  // 31.0 and 18.7 %, where servers differ.
   CHECK(staged.size() == 5);
-  CHECK(mean_of(staged, {MeasuredTable::Use::test}, SizeRange::from) < 0.42);
-  CHECK(mean_of(staged, {MeasuredTable::Use::test}, SizeRange::below) < 0.28);
+  CHECK(mean_of(staged, {MeasuredTable::Use::test}, SizeRange::from) < 0.32);
+  CHECK(mean_of(staged, {MeasuredTable::Use::test}, SizeRange::below) < 0.19);
   // 9.6 and 12.7 %.
   CHECK(mean_of(tuned, {MeasuredTable::Use::test}, SizeRange::from) < 0.1);
   CHECK(mean_of(tuned, {MeasuredTable::Use::test}, SizeRange::below) < 0.13);

@@ -169,7 +169,9 @@ TEST_CASE("a ring over PCIe crosses sockets both ways, which a half-duplex link 
 }
 
 TEST_CASE(
-    "without peer access a ring moves 37 % of PCIe both ways, of which devices of a switch have a share",
+    "without peer access a ring moves 40 % of a device's link both ways, and devices of a switch share 67 % "
+    "of "
+    "its link",
     "[nccl]") {
   Platform platform = a100("2.8");
   platform.node.kind = NodeShape::Kind::pcie;
@@ -178,14 +180,14 @@ TEST_CASE(
   const auto rate = [&](std::vector<int> devices) {
     return nccl_channels(platform, {1, std::move(devices), 1}).rings.value;
   };
-  CHECK(rate({0, 1}) == Approx(0.37 * 12e9));
-  CHECK(rate({0, 2}) == Approx(0.37 * 24e9));
-  CHECK(rate({0, 1, 2}) == Approx(0.37 * 12e9));
-  CHECK(rate({0, 1, 2, 3, 4, 5, 6, 7}) == Approx(0.37 * 12e9));
+  CHECK(rate({0, 1}) == Approx(0.67 * 12e9));
+  CHECK(rate({0, 2}) == Approx(0.40 * 24e9));
+  CHECK(rate({0, 1, 2}) == Approx(0.67 * 12e9));
+  CHECK(rate({0, 1, 2, 3, 4, 5, 6, 7}) == Approx(0.67 * 12e9));
   platform.node.inter_socket.bandwidth = {4e9};
   CHECK(rate({0, 4}) == Approx(0.93 * 4e9));
   platform.node.devices_per_pcie_switch = 0;
-  CHECK(rate({0, 1}) == Approx(0.37 * 24e9));
+  CHECK(rate({0, 1}) == Approx(0.40 * 24e9));
 }
 
 TEST_CASE("without p2p, NCCL passes NVLinks and NVSwitches by", "[nccl]") {
@@ -194,7 +196,7 @@ TEST_CASE("without p2p, NCCL passes NVLinks and NVSwitches by", "[nccl]") {
   platform.software.peer_to_peer = false;
   const NcclChannels channels = nccl_channels(platform, whole_nodes(platform, 1));
   CHECK_FALSE(channels.nvlink);
-  CHECK(channels.rings.value == Approx(0.37 * 12e9));
+  CHECK(channels.rings.value == Approx(0.67 * 12e9));
 }
 
 TEST_CASE("without peer access all devices of a ring over PCIe share the rate of the host's memory, if given",
