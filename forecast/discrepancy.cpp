@@ -201,6 +201,13 @@ StepRelation relation_to_step(const std::string& column) {
   return column == "speedup" || column == "efficiency" ? StepRelation::ratio_of_rates : StepRelation::none;
 }
 
+bool is_part_of_step(const std::string& column) {
+  static constexpr std::array kParts{"compute_seconds",       "host_seconds",
+                                     "waiting_seconds",       "data_loading_seconds",
+                                     "communication_seconds", "exposed_communication_seconds"};
+  return std::ranges::find(kParts, column) != kParts.end();
+}
+
 namespace {
 
 enum class Samples { all, median };

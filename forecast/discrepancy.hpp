@@ -69,6 +69,9 @@ void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& p
 enum class StepRelation { none, time, rate, ratio_of_rates };
 StepRelation relation_to_step(const std::string& column);
 
+/// True for the columns of a step's parts, such as compute_seconds.
+bool is_part_of_step(const std::string& column);
+
 /// The values of a column at one point: those of over_draws, each combined with every sample of the term.
 /// No step becomes shorter than its compute_seconds, and no point scales better than ideally.
 /// Times of whole steps and rates have the term (docs/reference/results.md); other columns are over_draws.

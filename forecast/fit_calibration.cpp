@@ -110,8 +110,8 @@ bool is_mostly_communication(const Row& results) {
   return step && exposed && *exposed > *step / 2;
 }
 
-bool is_mostly_communication(const Scenario& scenario, const Point& point, Library& library) {
-  return is_mostly_communication(simulated_row(scenario, middle_values(scenario, point), library));
+Row middle_row(const Scenario& scenario, const Point& point, Library& library) {
+  return simulated_row(scenario, middle_values(scenario, point), library);
 }
 
 bool is_reached(const Measurement& feed, double reached) {

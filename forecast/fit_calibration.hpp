@@ -25,8 +25,9 @@ Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& 
 /// the times of layers.
 bool is_mostly_communication(const Row& results);
 
-/// The same of a point with every assumption in the middle of its range. Forks a process that simulates it.
-bool is_mostly_communication(const Scenario& scenario, const Point& point, Library& library);
+/// The results of a point with every assumption in the middle of its range. Forks a process that simulates
+/// it.
+Row middle_row(const Scenario& scenario, const Point& point, Library& library);
 
 /// True if the calibrated simulation gives the figure to within 0.1 %; false if the range ends before.
 bool is_reached(const Measurement& feed, double reached);

@@ -11,12 +11,14 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "report/statistics/cholesky.hpp"
 #include "report/statistics/statistics.hpp"
 
 namespace stepcast {
 namespace {
 
 constexpr double kPartSpread = 0.1;  // of a part of a step, for whose error there is no term
+constexpr double kLeastPart = 0.01;  // of the step; differences of parts that are smaller say nothing
 
 double normal_quantile(double u) {
   return -std::numbers::sqrt2 * boost::math::erfc_inv(2 * u);
@@ -69,7 +71,8 @@ std::set<std::string> keys_of_alternatives(const Scenario& scenario) {
   return keys;
 }
 
-/// By point of the scenario: a number that points with the same values of these keys have in common.
+}  // namespace
+
 std::vector<std::size_t> alternatives_of(const Scenario& scenario) {
   const std::set<std::string> keys = keys_of_alternatives(scenario);
   std::map<std::string, std::size_t> numbers;
@@ -83,6 +86,8 @@ std::vector<std::size_t> alternatives_of(const Scenario& scenario) {
   }
   return all;
 }
+
+namespace {
 
 /// The error of one point before anything was measured.
 struct PriorError {
@@ -127,37 +132,6 @@ std::vector<PriorError> errors_of_measurements(const Scenario& scenario, const s
   return errors;
 }
 
-/// The lower triangle L with L L^T = matrix.
-std::vector<std::vector<double>> cholesky(std::vector<std::vector<double>> matrix) {
-  for (std::size_t i = 0; i < matrix.size(); ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = matrix[i][j];
-      for (std::size_t k = 0; k < j; ++k) sum -= matrix[i][k] * matrix[j][k];
-      matrix[i][j] = i == j ? std::sqrt(sum) : sum / matrix[j][j];
-    }
-  }
-  return matrix;
-}
-
-/// x with L x = right.
-std::vector<double> forward_solved(const std::vector<std::vector<double>>& factor, std::vector<double> x) {
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    for (std::size_t k = 0; k < i; ++k) x[i] -= factor[i][k] * x[k];
-    x[i] /= factor[i][i];
-  }
-  return x;
-}
-
-/// x with L L^T x = right.
-std::vector<double> solved(const std::vector<std::vector<double>>& factor, const std::vector<double>& right) {
-  auto x = forward_solved(factor, right);
-  for (std::size_t i = x.size(); i-- > 0;) {
-    for (std::size_t k = i + 1; k < x.size(); ++k) x[i] -= factor[k][i] * x[k];
-    x[i] /= factor[i][i];
-  }
-  return x;
-}
-
 ErrorModel model_of(const Scenario& scenario, const std::vector<PriorError>& errors,
                     const MeasuredConstants& constants) {
   const std::size_t count = errors.size();
@@ -177,6 +151,10 @@ ErrorModel model_of(const Scenario& scenario, const std::vector<PriorError>& err
 }
 
 }  // namespace
+
+bool measures_steps(const Scenario& scenario) {
+  return std::ranges::any_of(scenario.measurements, is_of_step);
+}
 
 std::set<std::size_t> measured_points(const Scenario& scenario) {
   std::set<std::size_t> points;
@@ -205,17 +183,23 @@ ErrorModel error_model(const Scenario& scenario, const std::vector<Row>& rows, L
   return model_of(scenario, errors_of_measurements(scenario, rows, library, has_discrepancy), constants);
 }
 
+double forecast_of(const Scenario& scenario, const Measurement& measurement, const Row& results) {
+  const double value = results.number(measurement.column).value_or(0);
+  if (value > 0 || is_part_of_step(measurement.column)) return value;
+  throw InputError(fmt::format("{}: measured: results of {} have no number above 0 in the column \"{}\"{}",
+                               place_of(scenario, measurement.point), point_name(measurement.point),
+                               printable(measurement.column),
+                               word_advice(measurement.column, number_columns(results))));
+}
+
 std::vector<double> residuals(const Scenario& scenario, const std::vector<Row>& rows) {
   std::vector<double> all;
   for (const Measurement& one : scenario.measurements) {
-    const std::size_t point = point_of(scenario, one);
-    const double value = rows[point].number(one.column).value_or(0);
-    if (value <= 0)
-      throw InputError(fmt::format("{}: measured: results of {} have no number above 0 in the column \"{}\"",
-                                   place_of(scenario, one.point), scenario.points[point].name,
-                                   printable(one.column)));
+    const Row& row = rows[point_of(scenario, one)];
+    const double value = forecast_of(scenario, one, row);
     const double sign = relation_to_step(one.column) == StepRelation::rate ? -1 : 1;
-    all.push_back(sign * std::log(one.value / value));
+    const double least = is_part_of_step(one.column) ? kLeastPart * *row.number("step_seconds") : 0;
+    all.push_back(sign * std::log((one.value + least) / (value + least)));
   }
   return all;
 }

@@ -29,6 +29,13 @@ struct ErrorModel {
 std::set<std::size_t> measured_points(const Scenario& scenario);
 std::set<std::size_t> fed_in_points(const Scenario& scenario);
 
+/// True if a measurement follows from the time of a step, so that it says something about the model's error.
+bool measures_steps(const Scenario& scenario);
+
+/// By point: a number that points of one layout have in common, with equal values of the keys that differ
+/// among points with equally many workers.
+std::vector<std::size_t> alternatives_of(const Scenario& scenario);
+
 /// Sample `k` of kDiscrepancySamples of a standard normal variable; other streams have another order.
 double normal_sample(unsigned k, std::size_t stream);
 
@@ -41,8 +48,12 @@ ErrorModel error_model(const Scenario& scenario, const std::vector<Row>& rows, L
                        bool has_discrepancy);
 
 /// log(measured step / forecast step) of each measurement in one draw; for a column that does not follow
-/// from the time of a step, log(measured / forecast). @throws InputError for an unknown column
+/// from the time of a step, log(measured / forecast), to both of which a hundredth of the step is added if
+/// they are parts of it. @throws InputError for an unknown column
 std::vector<double> residuals(const Scenario& scenario, const std::vector<Row>& rows);
+
+/// The number above 0 in the column of a measurement, among the results of its point. @throws InputError
+double forecast_of(const Scenario& scenario, const Measurement& measurement, const Row& results);
 
 /// The logarithm of the likelihood of the residuals, up to a constant.
 double log_likelihood(const ErrorModel& model, const std::vector<double>& residuals);

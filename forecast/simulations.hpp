@@ -24,6 +24,8 @@ struct Simulations {
   std::vector<std::vector<double>> log_errors;
   /// [draw][point]: what measurements add to every sample of log_errors; empty without measurements.
   std::vector<std::vector<double>> shifts;
+  /// [point]: measured over counted memory in the first draw; empty if no memory was measured.
+  std::vector<double> memory_factors;
   double effective_draws = 0;  ///< that agree with the measurements; 0 without measurements
   bool second_round = false;   ///< so few of the first draws agreed that others were drawn around them
   std::map<std::size_t, std::size_t> scaling_base;  ///< by point: the point that its speed-up starts from

@@ -71,6 +71,16 @@ bool is_nccl_tests(const std::string& text) {
   return text.find("busbw") != std::string::npos || (begin != std::string::npos && text[begin] == '{');
 }
 
+/// A profile is no measured run: its layers and its host are those of a trace.
+void refuse_profile(const std::string& text, const std::string& file) {
+  if (!text.starts_with("\x1f\x8b") && text.find("\"traceEvents\"") == std::string::npos) return;
+  throw InputError(
+      fmt::format("{0}:1:1: expected measured runs, got a profile of PyTorch, from which forecasts learn the "
+                  "times of layers and of the host as from a trace: stepcast import {0} --model MODEL -o "
+                  "trace.yaml, then run with --set trace=trace.yaml",
+                  file));
+}
+
 }  // namespace
 
 MeasuredFiles measured_files(const std::vector<std::string>& texts) {
@@ -79,6 +89,7 @@ MeasuredFiles measured_files(const std::vector<std::string>& texts) {
     const TableFile named = table_file(text);
     const std::string& file = named.file;
     const std::string content = read_file(file);
+    refuse_profile(content, file);
     if (!is_nccl_tests(content)) {
       const RunFile runs = parse_run_file(text);
       files.runs.push_back({runs.file, read_runs(runs)});

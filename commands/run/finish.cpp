@@ -14,6 +14,7 @@
 #include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
 #include "forecast/measured/measured_lines.hpp"
+#include "forecast/measured/measured_memory.hpp"
 #include "forecast/posterior.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
@@ -109,9 +110,10 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   add_scaling(scenario, points, all);
   if (run.prepared.has_discrepancy) {
     const auto simulated = simulated_points(points, all);
-    scenario.measurements.empty() ? add_discrepancy(scenario, simulated, library, all)
-                                  : learn_errors(scenario, simulated, library, all);
+    measures_steps(scenario) ? learn_errors(scenario, simulated, library, all)
+                             : add_discrepancy(scenario, simulated, library, all);
   }
+  learn_memory(scenario, simulated_points(points, all), library, all);
   Outputs outputs = outputs_of(scenario, points, all, run.least_gain);
   if (run.advice) add_advice(run, library, all, outputs);
   outputs.measured = lines_of_measurements(run, library, all);

@@ -59,6 +59,7 @@ std::vector<Scenario> read_scenarios(const RunOptions& options, const MeasuredFi
     for (const MeasuredRuns& runs : measured.runs) {
       const auto own = measurements_of(runs, read);
       read.measurements.insert(read.measurements.end(), own.begin(), own.end());
+      if (const std::string note = unused_columns_note(runs, read); !note.empty()) fmt::print("{}\n", note);
     }
     Library library;
     read = with_measured_points(std::move(read), library);

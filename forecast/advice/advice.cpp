@@ -9,6 +9,7 @@
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
 #include "forecast/simulate_point.hpp"
+#include "models/cost/memory.hpp"
 #include "scenarios/experiment/software_stack.hpp"
 #include "scenarios/experiment/usual_kernels.hpp"
 #include "sim/simgrid/simgrid_flows.hpp"
@@ -84,6 +85,12 @@ class Adviser {
     return all;
   }
 
+  /// With the memory that was measured, if any was.
+  bool fits_here(const Experiment& experiment) const {
+    if (all_.memory_factors.empty()) return experiment.plan.fits;
+    return fits(experiment.plan.memory, experiment.device, all_.memory_factors[point_] - 1);
+  }
+
   Row row_of(const Trial& trial) {
     constexpr double kMostCost = 4;
     const Experiment experiment =
@@ -92,7 +99,7 @@ class Adviser {
     const bool ineffective = std::ranges::any_of(experiment.plan.ineffective_keys,
                                                  [&](const IneffectiveKey& one) { return one.key == key; });
     const Seconds cost = simulation_cost(experiment).time;
-    if (ineffective || !experiment.plan.fits || cost.value > kMostCost * std::max(cost_.value, 1.0))
+    if (ineffective || !fits_here(experiment) || cost.value > kMostCost * std::max(cost_.value, 1.0))
       return {};
     return simulate_point(experiment);
   }

@@ -7,6 +7,7 @@
 
 #include "core/text.hpp"
 #include "forecast/discrepancy.hpp"
+#include "forecast/measured/measured_memory.hpp"
 #include "report/statistics/statistics.hpp"
 
 namespace stepcast {
@@ -81,19 +82,34 @@ void add_ends(std::vector<std::string>& lines, const Scenario& scenario, const S
 
 }  // namespace
 
+namespace {
+
+std::string line_of(const Measurement& one, const std::string& point, const Simulations& all,
+                    std::size_t number) {
+  const std::vector<double> simulated = over_draws(all, number, one.column);
+  const auto forecast = forecast_interval(predictive_values(all, number, one.column));
+  const auto [least, most] = std::ranges::minmax(simulated);
+  const bool says_nothing =
+      relation_to_step(one.column) == StepRelation::none && least == most && all.inputs.size() > 1;
+  return fmt::format(
+      "measured: {} = {:.4g} at {}; simulated {:.4g}, forecast with the measurements {:.4g} [{:.4g} .. "
+      "{:.4g}]{}",
+      one.column, one.value, point, median_of(simulated), median_of(central_values(all, number, one.column)),
+      forecast.low, forecast.high,
+      says_nothing ? "; it is equal in all draws, so nothing is learned from it" : "");
+}
+
+}  // namespace
+
 std::vector<std::string> measured_lines(const Scenario& scenario, const Simulations& all) {
   std::vector<std::string> lines;
   for (const Measurement& one : scenario.measurements) {
     const std::size_t point = matching_point(scenario, one.point).value();
-    if (all.failed.contains(point)) continue;
-    const double simulated = median_of(over_draws(all, point, one.column));
-    const auto forecast = forecast_interval(predictive_values(all, point, one.column));
-    lines.push_back(
-        fmt::format("measured: {} = {:.4g} at {}; simulated {:.4g}, forecast with the measurements {:.4g} "
-                    "[{:.4g} .. {:.4g}]",
-                    one.column, one.value, scenario.points[point].name, simulated,
-                    median_of(central_values(all, point, one.column)), forecast.low, forecast.high));
+    if (all.failed.contains(point) || one.column == kMemoryColumn) continue;
+    lines.push_back(line_of(one, scenario.points[point].name, all, point));
   }
+  const auto memory = measured_memory_lines(scenario, all);
+  lines.insert(lines.end(), memory.begin(), memory.end());
   if (all.effective_draws > 0) {
     lines.push_back(fmt::format("measured: the draws of the assumptions count as {:.0f} of {}{}",
                                 all.effective_draws, all.inputs.size(),

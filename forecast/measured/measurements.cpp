@@ -3,22 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
+#include "forecast/measured/measured_memory.hpp"
 #include "forecast/posterior.hpp"
 #include "report/results/results.hpp"
 #include "report/statistics/statistics.hpp"
 
 namespace stepcast {
 namespace {
-
-constexpr std::array kParts{"exposed_communication_seconds", "communication_seconds"};
 
 YamlNode scalar(const std::string& text, const std::filesystem::path& file) {
   YamlNode node;
@@ -33,13 +32,24 @@ bool belongs_to_point(const Scenario& scenario, const std::string& column) {
          std::ranges::find(scenario.sweep_keys, column) != scenario.sweep_keys.end();
 }
 
-bool is_part(const std::string& column) {
-  return std::ranges::find(kParts, column) != kParts.end();
+/// Columns of which each is a measurement of its own.
+bool is_own(const std::string& column) {
+  return is_part_of_step(column) || column == kMemoryColumn;
 }
 
 bool follows_from_step(const std::string& column) {
   const StepRelation relation = relation_to_step(column);
   return relation == StepRelation::time || relation == StepRelation::rate;
+}
+
+/// The number of a column; nothing for an empty cell.
+std::optional<double> number_in(const Row& row, const std::string& column,
+                                const std::filesystem::path& file) {
+  const auto value = row.number(column);
+  const std::string text = row.text(column);
+  if (text.empty() || (value && (*value > 0 || (is_part_of_step(column) && *value == 0)))) return value;
+  throw InputError(fmt::format("{}: {}: expected numbers above 0, without a unit, got \"{}\"", file.string(),
+                               column, printable(text)));
 }
 
 /// The measurements of one run.
@@ -50,16 +60,19 @@ std::vector<Measurement> of_row(const Row& row, const Scenario& scenario, const 
   }
   const auto named = std::ranges::find(scenario.points, row.text("point"), &Point::name);
   if (common.point.empty() && named != scenario.points.end()) common.point = named->values;
+  common.range.place.file = std::make_shared<const std::string>(file.string());
   common.spread = row.number("spread").value_or(0);
+  if (common.spread < 0 || common.spread > 1)
+    throw InputError(
+        fmt::format("{}: spread: expected a number from 0 to 1, got {}", file.string(), common.spread));
   common.source = row.text("source");
   std::vector<Measurement> measured;
   bool has_step = false;
   for (const auto& [column, cell] : row.cells) {
-    const auto value = row.number(column);
     const bool of_step = follows_from_step(column);
-    if (!value || (of_step ? has_step : !is_part(column)) || (is_part(column) && *value == 0)) continue;
-    if (*value <= 0)
-      throw InputError(fmt::format("{}: {}: expected values above 0, got {}", file.string(), column, *value));
+    if (of_step ? has_step : !is_own(column)) continue;
+    const auto value = number_in(row, column, file);
+    if (!value || (is_part_of_step(column) && *value == 0)) continue;
     has_step = has_step || of_step;
     measured.push_back(common);
     measured.back().column = column;
@@ -122,7 +135,9 @@ void feed_in_smallest(Scenario& scenario, Library& library) {
   }
   if (smallest == scenario.measurements.end()) return;
   const std::size_t point = matching_point(scenario, smallest->point).value();
-  if (is_mostly_communication(scenario, scenario.points[point], library)) return;
+  const Row results = middle_row(scenario, scenario.points[point], library);
+  forecast_of(scenario, *smallest, results);
+  if (is_mostly_communication(results)) return;
   smallest->range.key = "strategy.compute_factor";
   smallest->range.low = 1e-3;
   smallest->range.high = 1e3;
@@ -162,9 +177,12 @@ void complete_point(const Scenario& scenario, Measurement& measured) {
     return agrees(point) && point.values.size() == measured.point.size();
   });
   if (open.empty() || exact || matches == 1) return;
-  throw InputError(fmt::format("{}: measured: {}: expected a value of {} too, which the sweep varies",
-                               place_of(scenario, measured.point), point_name(measured.point),
-                               fmt::join(open, ", ")));
+  const std::string place = measured.point.empty() && measured.range.place.file
+                                ? *measured.range.place.file
+                                : place_of(scenario, measured.point);
+  const std::string name = measured.point.empty() ? "" : point_name(measured.point) + ": ";
+  throw InputError(fmt::format("{}: measured: {}expected a value of {} too, which the sweep varies", place,
+                               name, fmt::join(open, ", ")));
 }
 
 }  // namespace
@@ -179,12 +197,29 @@ std::vector<Measurement> measurements_of(const MeasuredRuns& runs, const Scenari
   }
   all = without_repeats(all);
   if (all.empty())
-    throw InputError(
-        fmt::format("{}: expected a CSV file with numbers in a column such as step_seconds or "
-                    "samples_per_second, or the log of a trainer "
-                    "that `compare` reads",
-                    file.string()));
+    throw InputError(fmt::format(
+        "{}: expected a CSV file with numbers in a column such as step_seconds, "
+        "samples_per_second or memory_bytes, or the log of a trainer that `compare` reads; got {} "
+        "rows with the columns {}",
+        file.string(), runs.runs.rows.size(),
+        printable(fmt::format("{}", fmt::join(columns(runs.runs), ", ")))));
   return all;
+}
+
+std::string unused_columns_note(const MeasuredRuns& runs, const Scenario& scenario) {
+  const std::set<std::string> said{"spread", "source", "kept", "point", "scenario"};
+  std::set<std::string> used;
+  for (const Measurement& one : measurements_of(runs, scenario)) used.insert(one.column);
+  std::vector<std::string> unused;
+  for (const std::string& column : columns(runs.runs)) {
+    const auto has_number = [&](const Row& row) { return row.number(column).has_value(); };
+    if (used.contains(column) || said.contains(column) || belongs_to_point(scenario, column) ||
+        is_part_of_step(column) || std::ranges::none_of(runs.runs.rows, has_number))
+      continue;
+    unused.push_back(follows_from_step(column) ? column + " (follows from the step)" : column);
+  }
+  if (unused.empty()) return "";
+  return fmt::format("note: {}: nothing is learned from {}", runs.file, fmt::join(unused, ", "));
 }
 
 Scenario with_measured_points(Scenario scenario, Library& library) {

@@ -152,6 +152,8 @@ std::string to_csv(const Results& results) {
 }
 
 Results read_csv(std::string_view text, const std::string& file_name) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Reader reader(text, file_name);
   if (reader.at_end()) reader.fail(1, "expected a header line, got an empty file");
   const auto header = reader.record();

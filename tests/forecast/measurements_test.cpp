@@ -152,6 +152,79 @@ TEST_CASE("a row of a CSV file is one step and its communication", "[forecast]")
   CHECK_THROWS_AS(measurements_in(file), InputError);
 }
 
+TEST_CASE("columns of numbers from which nothing is learned are named", "[forecast]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "runs.csv";
+  write_atomically(file,
+                   "\xEF\xBB\xBFworkers,samples_per_second,step_seconds,memory_bytes,host_seconds,loss,date\n"
+                   "2,256,0.5,8e9,0.1,2.5,monday\n");
+  const MeasuredRuns runs{file.string(), read_runs({"", file.string()})};
+  CHECK(unused_columns_note(runs, scenario_of(kRing)) ==
+        "note: " + file.string() + ": nothing is learned from step_seconds (follows from the step), loss");
+  CHECK(measurements_in(file).size() == 3);
+  write_atomically(file, "workers,step_seconds\n2,0.5\n");
+  CHECK(unused_columns_note({file.string(), read_runs({"", file.string()})}, scenario_of(kRing)).empty());
+}
+
+TEST_CASE("measured runs with a unit, a wide spread or no point are refused with the file's name",
+          "[errors]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "runs.csv";
+  const auto refused = [&](const std::string& text, const std::string& error) {
+    write_atomically(file, text);
+    CHECK_THROWS_WITH(
+        [&] {
+          Scenario scenario = scenario_of(kRing);
+          scenario.measurements = measurements_in(file);
+          Library library;
+          with_measured_points(std::move(scenario), library);
+        }(),
+        Catch::Contains(file.string() + ": " + error));
+  };
+  refused("workers,memory_bytes\n2,16 GB\n",
+          "memory_bytes: expected numbers above 0, without a unit, got \"16 GB\"");
+  refused("workers,step_seconds\n2,0\n", "step_seconds: expected numbers above 0, without a unit, got \"0\"");
+  refused("workers,step_seconds,spread\n2,1,5\n", "spread: expected a number from 0 to 1, got 5");
+  refused("gpus,step_seconds\n2,1\n", "measured: expected a value of workers too, which the sweep varies");
+  refused("workers,step_secnds\n2,1\n", "expected a CSV file with numbers in a column such as");
+  refused("workers,mfu\n2,0.4\n",
+          "measured: results of workers=2 have no number above 0 in the column \"mfu\"");
+}
+
+TEST_CASE("a measured part of a step that the simulation has hidden is compared with a hundredth of the step",
+          "[forecast]") {
+  Scenario scenario = scenario_of(kRing);
+  Measurement one;
+  one.point = scenario.points.front().values;
+  one.column = "exposed_communication_seconds";
+  one.value = 0.03;
+  scenario.measurements = {one};
+  Row row;
+  row.set("step_seconds", 1.0);
+  row.set(one.column, 0.0);
+  CHECK(residuals(scenario, {row, {}}).front() == Approx(std::log(4)));
+  CHECK_FALSE(measures_steps(scenario));
+  scenario.measurements.front().column = "step_seconds";
+  CHECK(measures_steps(scenario));
+}
+
+TEST_CASE("a measurement that is equal in all draws is said to teach nothing", "[forecast]") {
+  Scenario scenario = scenario_of(kRing);
+  Measurement one;
+  one.point = scenario.points.front().values;
+  one.column = "compute_seconds";
+  one.value = 0.5;
+  scenario.measurements = {one};
+  Simulations all;
+  all.inputs = {{}, {}};
+  Row row;
+  row.set("compute_seconds", 1.0);
+  all.rows.assign(2, std::vector<Row>(scenario.points.size(), row));
+  CHECK(measured_lines(scenario, all).back().ends_with("so nothing is learned from it"));
+  all.rows[1][0].set("compute_seconds", 1.1);
+  CHECK(measured_lines(scenario, all).back().ends_with("]"));
+}
+
 TEST_CASE("a default range whose draws lie at an end is asked about in words", "[forecast]") {
   Scenario scenario = scenario_of(kRing);
   Assumption nic;

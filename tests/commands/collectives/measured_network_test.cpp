@@ -77,3 +77,13 @@ TEST_CASE("a table whose ranks cannot be told takes those before the file", "[co
   CHECK_THROWS_WITH(measured_files({file}), Catch::Matchers::Contains("such as 16=" + file));
   CHECK(measured_files({"16=" + file}).network.front().ranks == 16);
 }
+
+TEST_CASE("a profile of PyTorch is no measured run, and the error says how a forecast learns from it",
+          "[errors]") {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "profile.json").string();
+  for (const char* text : {"{\"traceEvents\": []}", "\x1f\x8b\x08"}) {
+    write_atomically(file, text);
+    CHECK_THROWS_WITH(measured_files({file}), Catch::Contains("stepcast import " + file + " --model MODEL"));
+  }
+}
