@@ -6,130 +6,10 @@
 #include <string>
 
 #include "core/fields.hpp"
-#include "models/layer_times/trace.hpp"
-#include "strategies/data_parallel/synchronous.hpp"
+#include "strategies/mesh/spatial_axis.hpp"
+#include "strategies/mesh/stages.hpp"
 
 namespace stepcast {
-namespace {
-
-constexpr std::int64_t kMostDevices = 100'000;
-/// Where a stage keeps nothing but its input, the slowest may take this much more for a smaller one: assumed.
-constexpr double kStageSlack = 1.05;
-
-const Fields<MeshOptions>& stage_fields() {
-  using Options = MeshOptions;
-  using Order = PipelineOrder;
-  static const Fields<Options> fields{
-      renamed(field<Options>({"split_points", "list of layer names", "", "the fastest division",
-                              "names of the first layers of stages 2, 3, ..."}),
-              "cuts"),
-      field("split", &Options::equal_blocks, choice<bool>({{"time", false}, {"blocks", true}}),
-            "how layers are divided without split_points: into stages that take the same time, or that have "
-            "as many blocks"),
-      field("schedule", &Options::order,
-            choice<Order>({{"naive", Order::naive},
-                           {"gpipe", Order::gpipe},
-                           {"1f1b", Order::one_forward_one_backward},
-                           {"interleaved", Order::interleaved},
-                           {"zero_bubble", Order::zero_bubble},
-                           {"dual_pipe", Order::dual_pipe}}),
-            "order of the passes of a stage"),
-      field("chunks", &Options::chunks, integer(2, 1000), otherwise("required with interleaved"),
-            "interleaved: number of groups of consecutive layers in each stage"),
-      field("recompute_last", &Options::recompute_last, boolean(),
-            "recompute: whether the last micro-batch is computed again too"),
-      field("synchronize_checkpoints", &Options::synchronizes_checkpoints, boolean(),
-            "recompute: whether the host waits for the device at each block, as with DeepSpeed's "
-            "`synchronize_checkpoint_boundary`, and after each exchange inside it")};
-  return fields;
-}
-
-void read_zero_stage(const YamlValue& value, MeshOptions& options) {
-  options.shard = static_cast<MemoryOptions::Zero>(value.integer(0, 2));
-  if (options.shard != MemoryOptions::Zero::none) options.scatters = "with zero: " + value.text();
-}
-
-const Fields<MeshOptions>& pipeline_fields() {
-  using Options = MeshOptions;
-  const Form<std::int64_t> count = integer(1, kMostDevices);
-  static const Fields<Options> fields{
-      part(&Options::mesh,
-           field("stages", &Mesh::pipeline, count, required("an integer >= 1"), "stages of layers")),
-      part(&Options::group,
-           field("micro_batches", &GroupOptions::micro_batches, count, "micro-batches in a step")),
-      part(&Options::mesh, field("tensor", &Mesh::tensor, count, "devices that share the layers of a stage")),
-      field<Options>({"zero", "integer", "0 to 2", "0", "ZeRO stage over the replicas of a stage"},
-                     read_zero_stage)};
-  return fields;
-}
-
-Keys make_pipeline_keys() {
-  Keys keys =
-      joined_keys({group_keys(), pipeline_fields().keys(), {part_trace_key()}, stage_fields().keys()});
-  *std::ranges::find(keys, "recompute", &Key::name) = recompute_key();
-  // The reader accepts this key of other strategies to say which key to use.
-  std::ranges::find(keys, "accumulation", &Key::name)->meaning = "not valid: give micro_batches";
-  return keys;
-}
-
-void check_dual(const YamlMap& map, const char* micro_batches, const MeshOptions& options) {
-  const int stages = options.mesh.pipeline, count = options.group.micro_batches;
-  if (stages % 2 != 0)
-    map.at("schedule").refuse(fmt::format("dual_pipe needs an even number of stages, got {}", stages));
-  if (count % 2 != 0 || count < 2 * stages)
-    map.at(map.has(micro_batches) ? micro_batches : "schedule")
-        .refuse(fmt::format("dual_pipe needs an even number of micro-batches, at least {}, got {}",
-                            2 * stages, count));
-  if (options.recompute.any()) map.at("recompute").refuse("not valid with schedule: dual_pipe");
-}
-
-void check_chunks(const YamlMap& map, const char* micro_batches, const MeshOptions& options) {
-  if (options.order != PipelineOrder::interleaved) {
-    if (map.has("chunks")) map.at("chunks").refuse("only valid with schedule: interleaved");
-    return;
-  }
-  map.at("chunks", "chunks of layers that each stage has, an integer >= 2");
-  const int stages = options.mesh.pipeline, count = options.group.micro_batches;
-  if (stages == 1) map.at("schedule").refuse("interleaved needs stages >= 2, got 1");
-  if (count % stages != 0) {
-    map.at(map.has(micro_batches) ? micro_batches : "schedule")
-        .refuse(fmt::format("interleaved needs a multiple of the {} stages, got {} micro-batches", stages,
-                            count));
-  }
-}
-
-/// Reads stage_fields() and `recompute`. @param micro_batches  name of the key that gives their number
-void read_stages(const YamlMap& map, const char* micro_batches, MeshOptions& options) {
-  read_fields(map, stage_fields(), options);
-  if (const auto again = map.maybe("recompute")) options.recompute = read_recompute(*again, options.order);
-  if (!options.recompute.any()) {
-    options.synchronizes_checkpoints = false;
-    if (map.has("recompute_last")) map.at("recompute_last").refuse("only valid with recompute");
-  }
-  check_chunks(map, micro_batches, options);
-  if (options.dual()) check_dual(map, micro_batches, options);
-  if (options.dual()) options.chunks = 2;
-}
-
-}  // namespace
-
-const Keys& pipeline_keys() {
-  static const Keys keys = make_pipeline_keys();
-  return keys;
-}
-
-MeshOptions read_pipeline_options(const YamlMap& map) {
-  MeshOptions options;
-  options.group = read_mesh_group_options(map);
-  options.gradient = options.group.training.element();
-  read_fields(map, pipeline_fields(), options);
-  read_stages(map, "micro_batches", options);
-  if (options.shard == MemoryOptions::Zero::gradients && !options.group.overlap)
-    map.at("zero").refuse(
-        "2 is only valid with overlap: true, because gradients are scattered during every backward pass");
-  return options;
-}
-
 namespace {
 
 const Fields<Mesh>& axis_fields() {
@@ -140,7 +20,11 @@ const Fields<Mesh>& axis_fields() {
       field("context", &Mesh::context, size, "devices that share the tokens of a sequence"),
       field("tensor", &Mesh::tensor, size, "devices that share the layers of a stage"),
       field("expert", &Mesh::expert, size,
-            "devices of the axes context and data that share the experts of a layer")};
+            "devices of the axes context and data that share the experts of a layer"),
+      field("filter", &Mesh::filter, size, "devices that share the filters of each layer"),
+      field<Mesh>({"spatial", "integer or list", "a divisor of the workers", "1",
+                   "devices that share the positions of a sample: 4 strips, or [2, 2] along each "
+                   "dimension"})};
   return fields;
 }
 
@@ -154,17 +38,33 @@ void read_axis_order(const YamlValue& order, MeshOptions& options) {
   if (options.axes.size() != 4) order.expected("the four axes tensor, context, data and pipeline");
 }
 
-Fields<MeshOptions> expert_fields() {
-  const auto own = [](Field<Experts> one) { return part(&MeshOptions::experts, std::move(one)); };
-  return {
-      own(field("imbalance", &Experts::capacity_factor, number(1, 1000),
-                "mesh.expert: tokens of the busiest device's experts, for which all wait, over an even "
-                "share; without capacity_factor")),
-      own(field("expert_exchange", &Experts::deep_ep, choice<bool>({{"nccl", false}, {"deep_ep", true}}),
-                "mesh.expert: all-to-alls of NCCL; or of DeepEP, where a token crosses the network once for "
-                "each node, and with kernels.precision: fp8 in one byte to its experts")),
-      own(field("expert_nodes", &Experts::nodes, integer(1, kMostDevices), otherwise("no limit"),
-                "deep_ep: nodes at most on which the experts of a token lie"))};
+Field<MeshOptions> of_experts(Field<Experts> one) {
+  return part(&MeshOptions::experts, std::move(one));
+}
+
+const Fields<MeshOptions>& expert_fields() {
+  static const Fields<MeshOptions> fields{
+      of_experts(field("experts", &Experts::count, integer(1, 1'000'000),
+                       otherwise("required, or the network's"), "experts per layer; a multiple of ways")),
+      of_experts(field("top", &Experts::top, integer(1, 1000), "experts that each token visits")),
+      of_experts(field("capacity_factor", &Experts::capacity_factor, number(1, 100),
+                       "tokens that an expert accepts, divided by its even share of all tokens")),
+      of_experts(field("every", &Experts::every, integer(1, 10'000),
+                       "one of this many consecutive blocks has experts"))};
+  return fields;
+}
+
+Fields<MeshOptions> mesh_expert_fields() {
+  return {of_experts(
+              field("imbalance", &Experts::capacity_factor, number(1, 1000),
+                    "mesh.expert: tokens of the busiest device's experts, for which all wait, over an even "
+                    "share; without capacity_factor")),
+          of_experts(field(
+              "expert_exchange", &Experts::deep_ep, choice<bool>({{"nccl", false}, {"deep_ep", true}}),
+              "mesh.expert: all-to-alls of NCCL; or of DeepEP, where a token crosses the network once for "
+              "each node, and with kernels.precision: fp8 in one byte to its experts")),
+          of_experts(field("expert_nodes", &Experts::nodes, integer(1, kMostDevices), otherwise("no limit"),
+                           "deep_ep: nodes at most on which the experts of a token lie"))};
 }
 
 const Fields<MeshOptions>& mesh_fields() {
@@ -197,9 +97,6 @@ const Fields<MeshOptions>& mesh_fields() {
                                      {"all_to_all", ContextExchange::all_to_all},
                                      {"pass_kv", ContextExchange::pass_kv}}),
             "mesh.context: how keys and values, or heads, reach the other devices"),
-      part(&Options::experts,
-           field("capacity_factor", &Experts::capacity_factor, number(1, 100),
-                 "mesh.expert: tokens that an expert accepts, divided by its even share of all tokens")),
       field("offload", &Options::offload,
             choice<Offload>({{"none", Offload::none},
                              {"optimizer", Offload::optimizer},
@@ -211,8 +108,42 @@ const Fields<MeshOptions>& mesh_fields() {
             "offload: memory bandwidth of the host for a device's update"),
       field("host_link", &Options::host_link, bandwidth(), otherwise("that of the platform's device link"),
             "offload: a device's link to its host"),
-      expert_fields().fields()};
+      expert_fields().fields(),
+      mesh_expert_fields().fields()};
   return fields;
+}
+
+/// Refuses axes that cannot be together.
+void check_axes(const YamlMap& axes, const MeshOptions& options) {
+  const Mesh& mesh = options.mesh;
+  const auto refuse_beside = [&](const char* axis, bool other, const char* name, const char* why) {
+    if (other) axes.at(axis).refuse(fmt::format("not valid with {}: {}", name, why));
+  };
+  if (mesh.filter > 1) {
+    refuse_beside("filter", mesh.tensor > 1, "mesh.tensor", "a layer is divided by filters or as a block");
+    refuse_beside("filter", mesh.pipeline > 1, "mesh.pipeline",
+                  "a later stage would read filters that it has not gathered");
+    refuse_beside("filter", options.sequence_parallel, "sequence_parallel", "the layers have no tokens");
+  }
+  if (!axes.has("spatial")) return;
+  refuse_beside("spatial", mesh.context > 1, "mesh.context", "a sample has positions or tokens");
+  refuse_beside("spatial", mesh.tensor > 1, "mesh.tensor", "halos are rows of whole layers");
+  refuse_beside("spatial", mesh.filter > 1, "mesh.filter", "halos are rows of whole layers");
+  refuse_beside("spatial", mesh.expert > 1, "mesh.expert", "experts divide tokens");
+}
+
+/// Filters divide the layers in place of blocks, and positions a sample in place of tokens.
+void share_axes(const YamlMap& map, const Model& model, MeshOptions& options) {
+  std::optional<YamlValue> spatial;
+  if (map.has("mesh")) {
+    const YamlMap axes = map.at("mesh").any_map();
+    check_axes(axes, options);
+    spatial = axes.maybe("spatial");
+  }
+  read_positions(map, spatial, model, options);
+  if (options.mesh.filter == 1) return;
+  options.division = LayerDivision::filters;
+  options.mesh.tensor = options.mesh.filter;
 }
 
 /// Keys of `kind: synchronous` whose work a mesh does not have.
@@ -308,8 +239,7 @@ void complete_experts(const YamlMap& map, const Setting& setting, MeshOptions& o
   if (copies_in_node(setting, options) >= options.mesh.expert) options.experts.nodes = 0;
   if (options.experts.deep_ep && setting.device.choice().precision == KernelChoice::Precision::fp8)
     options.experts.dispatched = 1 / kHalfBytes;
-  options.experts.ways = options.mesh.expert;
-  options.experts.pads = map.has("capacity_factor");
+  if (options.mesh.expert > 1 || map.has("experts")) read_experts(map, setting.model, options);
   if (options.sequence_parallel) options.experts.token_ways = options.mesh.tensor;
   if (map.has("imbalance") && map.has("capacity_factor"))
     map.at("imbalance").refuse("not valid with capacity_factor, which bounds it");
@@ -319,7 +249,8 @@ void complete_experts(const YamlMap& map, const Setting& setting, MeshOptions& o
 
 const Keys& mesh_keys() {
   static const Keys keys = joined_keys({mesh_fields().keys(),
-                                        stage_fields().keys(),
+                                        position_keys(),
+                                        stage_keys(),
                                         keys_named(group_keys(), {"halo_overlap", "exchange_overhead"}),
                                         {part_trace_key()}});
   return keys;
@@ -329,8 +260,9 @@ MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
   for (const char* key : kNotOfMesh)
     if (map.has(key)) map.at(key).refuse("not valid with a mesh of devices (mesh, shard)");
   MeshOptions options;
-  options.group = read_mesh_group_options(map);
+  options.group = read_group_options(map);
   read_fields(map, mesh_fields(), options);
+  share_axes(map, setting.model, options);
   complete_axes(map, setting.workers(), options.mesh);
   read_stages(map, "accumulation", options);
   complete_shards(map, setting, options);
@@ -343,51 +275,35 @@ MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
 
 namespace {
 
-/// Runs of as many blocks each. The first also has the layers before the blocks, the last those after them.
-Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
-  const std::size_t blocks = model.blocks.size(), count = runs;
-  if (count > 1 && (blocks == 0 || blocks % count != 0))
-    split.refuse(
-        fmt::format("{} blocks cannot be divided equally among {} stages; give split: time or "
-                    "split_points",
-                    blocks, runs));
-  Stages starts{0};
-  for (std::size_t run = 1; run < count; ++run) starts.push_back(model.blocks[run * (blocks / count)].first);
-  starts.push_back(model.layers.size());
-  return starts;
+/// The experts of a network that has layers of them, as many in each.
+void take_own_experts(const YamlMap& map, const Model& model, const std::vector<std::size_t>& layers,
+                      Experts& experts) {
+  for (const char* key : {"experts", "top", "every"}) {
+    if (map.has(key)) map.at(key).refuse("not valid: the network has experts of its own");
+  }
+  experts.count = model.layers[layers.front()].experts;
+  experts.top = model.layers[layers.front()].top;
+  for (const std::size_t layer : layers) {
+    if (model.layers[layer].experts != experts.count)
+      map.value().refuse("the layers of the network have different numbers of experts");
+  }
 }
 
 }  // namespace
 
-Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const Setting& setting,
-                            const Trace& times, const MeshOptions& options) {
-  const int runs = options.runs();
-  const auto named = map.maybe("split_points");
-  if (!named && options.equal_blocks) return equal_blocks(map.at("split"), setting.model, runs);
-  if (!named) {
-    std::vector<double> seconds;
-    for (const LayerTrace& layer : times.layers) {
-      seconds.push_back(median(layer.forward.seconds).value + median(layer.backward_data.seconds).value +
-                        median(layer.backward_weights.seconds).value);
-    }
-    if (seconds.size() < static_cast<std::size_t>(runs))
-      stages.refuse(fmt::format("{} layers cannot form {} stages", seconds.size(), runs));
-    const Stages balanced = balanced_stages(seconds, runs);
-    const bool keeps_boundaries = options.recompute.kind == Recompute::Kind::stage;
-    return keeps_boundaries ? with_small_boundaries(setting.model, seconds, balanced, kStageSlack) : balanced;
-  }
-  Stages starts{0};
-  for (const YamlValue& name : named->list()) {
-    const auto& layers = setting.model.layers;
-    const auto found = std::find_if(layers.begin() + starts.back(), layers.end(),
-                                    [&](const Layer& layer) { return layer.name == name.text(); });
-    if (found == layers.end() || found == layers.begin() + starts.back())
-      name.expected("the first layer of a stage, after that of the stage before");
-    starts.push_back(found - layers.begin());
-  }
-  if (std::ssize(starts) != runs) named->expected(fmt::format("the first layers of stages 2 to {}", runs));
-  starts.push_back(setting.model.layers.size());
-  return starts;
+const Keys& expert_keys() {
+  return expert_fields().keys();
+}
+
+void read_experts(const YamlMap& map, const Model& model, MeshOptions& options) {
+  Experts& experts = options.experts;
+  read_fields(map, expert_fields(), options);
+  options.has_experts = true;
+  experts.ways = options.mesh.expert;
+  experts.pads = map.has("capacity_factor");
+  const std::vector<std::size_t> own = expert_layers(model);
+  if (!own.empty()) return take_own_experts(map, model, own, experts);
+  map.at("experts", "experts a layer");
 }
 
 }  // namespace stepcast
