@@ -152,7 +152,8 @@ constexpr const char* kNotOfMesh[] = {
     "input_rate", "host_synchronization", "host_swap", "bucket_copies", "synchronized_batch_norm"};
 
 /// Sets the data axis where it is not given, and checks that the axes make up the workers.
-void complete_axes(const YamlMap& map, int workers, Mesh& mesh) {
+void complete_axes(const YamlMap& map, int workers, MeshOptions& options) {
+  Mesh& mesh = options.mesh;
   if (!map.has("mesh")) {
     mesh.data = workers;
     return;
@@ -161,9 +162,10 @@ void complete_axes(const YamlMap& map, int workers, Mesh& mesh) {
   const YamlMap axes = given.any_map();
   if (!axes.has("data") && mesh.devices() <= workers) mesh.data = static_cast<int>(workers / mesh.replica());
   if (mesh.devices() != workers)
-    given.refuse(
-        fmt::format("pipeline {} x data {} x context {} x tensor {} are {:.0f} devices, not the {} workers",
-                    mesh.pipeline, mesh.data, mesh.context, mesh.tensor, mesh.devices(), workers));
+    given.refuse(fmt::format("pipeline {} x data {} x {} {} x {} {} are {:.0f} devices, not the {} workers",
+                             mesh.pipeline, mesh.data, options.divides_positions() ? "spatial" : "context",
+                             mesh.context, mesh.filter > 1 ? "filter" : "tensor", mesh.tensor, mesh.devices(),
+                             workers));
   if (mesh.copies() % mesh.expert != 0)
     axes.at("expert").refuse(fmt::format(
         "{} devices of data x context cannot form groups of {}; give a divisor", mesh.copies(), mesh.expert));
@@ -263,7 +265,7 @@ MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
   options.group = read_group_options(map);
   read_fields(map, mesh_fields(), options);
   share_axes(map, setting.model, options);
-  complete_axes(map, setting.workers(), options.mesh);
+  complete_axes(map, setting.workers(), options);
   read_stages(map, "accumulation", options);
   complete_shards(map, setting, options);
   options.sequence_parallel = options.sequence_parallel && options.mesh.tensor > 1;
