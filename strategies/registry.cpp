@@ -9,7 +9,6 @@
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
 #include "strategies/mesh/mesh.hpp"
-#include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/parameter_server/elastic_averaging.hpp"
 #include "strategies/parameter_server/gradient_energy_matching.hpp"
 #include "strategies/parameter_server/parameter_server.hpp"

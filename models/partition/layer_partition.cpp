@@ -296,6 +296,21 @@ void make_expert(Layer& layer, const Experts& experts) {
   for (ParameterTensor& tensor : layer.parameters) tensor.shape.front() *= experts.count / experts.ways;
 }
 
+/// Puts experts in the place of the hidden layer of a block. @param first  of its three layers
+void replace_hidden(const Experts& experts, std::size_t first, ShardedModel& sharded) {
+  for (std::size_t i = first; i < first + 3; ++i) {
+    make_expert(sharded.part.layers[i], experts);
+    sharded.summed_in_group[i] = false;
+  }
+  if (experts.ways == 1) return;
+  const double tokens = elements(sharded.part.layers[first].input);
+  const Exchange exchange{Exchange::Kind::all_to_all, tokens, Exchange::Axis::expert};
+  sharded.exchanges[first].before_forward.push_back(exchange);
+  sharded.exchanges[first].after_backward.push_back(exchange);
+  sharded.exchanges[first + 2].after_forward.push_back(exchange);
+  sharded.exchanges[first + 2].before_backward.push_back(exchange);
+}
+
 /// Partitions a layer of kind `experts`. Every device has the router.
 void share_own_experts(const Experts& experts, std::size_t index, ShardedModel& sharded) {
   Layer& layer = sharded.part.layers[index];
@@ -337,32 +352,14 @@ std::vector<std::size_t> expert_layers(const Model& model) {
 
 void share_experts(const Experts& experts, ShardedModel& sharded) {
   sharded.summed_in_group.assign(sharded.part.layers.size(), true);
+  const std::vector<std::size_t> own = expert_layers(sharded.part);
   sharded.shares_experts = experts.ways > 1;
-  for (const std::size_t layer : expert_layers(sharded.part)) share_own_experts(experts, layer, sharded);
-}
-
-ShardedModel shard_experts(const Model& model, const Experts& experts) {
-  ShardedModel sharded{model, {}, {}};
-  sharded.exchanges.resize(model.layers.size());
-  share_experts(experts, sharded);
-  if (!expert_layers(model).empty()) return sharded;
-  const std::vector<std::size_t> hidden = hidden_layers(model);
+  for (const std::size_t layer : own) share_own_experts(experts, layer, sharded);
+  if (!own.empty()) return;
+  const std::vector<std::size_t> hidden = hidden_layers(sharded.part);
   for (std::size_t block = 0; block < hidden.size(); ++block) {
-    if ((block + 1) % experts.every != 0) continue;
-    const std::size_t first = hidden[block];
-    for (std::size_t i = first; i < first + 3; ++i) {
-      make_expert(sharded.part.layers[i], experts);
-      sharded.summed_in_group[i] = false;
-    }
-    if (experts.ways == 1) continue;
-    const double tokens = elements(sharded.part.layers[first].input);
-    const Exchange exchange{Exchange::Kind::all_to_all, tokens, Exchange::Axis::expert};
-    sharded.exchanges[first].before_forward.push_back(exchange);
-    sharded.exchanges[first].after_backward.push_back(exchange);
-    sharded.exchanges[first + 2].after_forward.push_back(exchange);
-    sharded.exchanges[first + 2].before_backward.push_back(exchange);
+    if ((block + 1) % experts.every == 0) replace_hidden(experts, hidden[block], sharded);
   }
-  return sharded;
 }
 
 std::string expert_problem(const Model& model, const Experts& experts) {

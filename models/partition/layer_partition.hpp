@@ -101,14 +101,10 @@ std::vector<std::size_t> expert_layers(const Model& model);
 
 /// Expert parallelism: each device has its own tokens. An all-to-all before the experts and one after them
 /// are needed forward, and the same two backward. Assumes that all experts get equally many tokens; the work
-/// of the router is neglected.
-/// Source: D. Lepikhin et al., "GShard: scaling giant models with conditional computation and automatic
-/// sharding", ICLR 2021, section 2.
-ShardedModel shard_experts(const Model& model, const Experts& experts);
-
-/// The same for a network with layers of kind `experts` whose layers may be shared already. Where devices of
-/// the tensor axis have different tokens, the rows of an expert are gathered over them after the all-to-all
-/// and scattered before the next. Sources: Megatron-Core, MoEAlltoAllTokenDispatcher; DeepEP: DeepSeek-AI,
+/// of the router is neglected. The layers may be shared already. Where devices of the tensor axis have
+/// different tokens, the rows of an expert are gathered over them after the all-to-all and scattered before
+/// the next. Sources: D. Lepikhin et al., "GShard: scaling giant models with conditional computation and
+/// automatic sharding", ICLR 2021, section 2; Megatron-Core, MoEAlltoAllTokenDispatcher; DeepEP: DeepSeek-AI,
 /// "DeepSeek-V3 technical report", arXiv:2412.19437, section 3.2.2 (nodes, no overhead inside them) and 3.3.2
 /// (fp8 to the experts, bf16 back); deepseek-ai/DeepEP, README.md (rate of the NICs).
 void share_experts(const Experts& experts, ShardedModel& sharded);

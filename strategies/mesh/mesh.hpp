@@ -8,6 +8,7 @@
 #include "models/partition/layer_partition.hpp"
 #include "models/partition/pipeline_stages.hpp"
 #include "models/partition/sequence_partition.hpp"
+#include "models/partition/spatial_partition.hpp"
 #include "strategies/mesh/recomputation.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/options/strategy.hpp"
@@ -15,14 +16,17 @@
 
 namespace stepcast {
 
+inline constexpr std::int64_t kMostDevices = 100'000;
+
 /// Sizes of the axes along which the devices of a run lie. Ranks count the tensor axis first, then context,
 /// data and pipeline, as Megatron-LM's order tp-cp-ep-dp-pp and torchtitan's device mesh do.
 struct Mesh {
   int pipeline = 1;
   int data = 1;
-  int context = 1;
-  int tensor = 1;
-  int expert = 1;  ///< devices of the context and data axes that share the experts of a layer
+  int context = 1;  ///< devices that share a sample: its tokens, or its positions (`spatial`)
+  int tensor = 1;   ///< devices that share the layers: transformer blocks, filters or machines' parts
+  int filter = 1;   ///< as given; then `tensor` has this size
+  int expert = 1;   ///< devices of the context and data axes that share the experts of a layer
 
   int copies() const { return data * context; }  ///< devices that hold the same part of the same layers
   int stage() const { return copies() * tensor; }
@@ -35,6 +39,16 @@ struct Mesh {
 /// An axis of the mesh, in the order in which ranks count.
 enum class Axis { tensor, context, data, pipeline };
 
+/// How the devices of the tensor axis divide the layers.
+enum class LayerDivision {
+  blocks,    ///< transformer blocks by heads and hidden units (shard_tensor)
+  filters,   ///< filters of every layer (shard_filters)
+  machines,  ///< positions of maps and units of dense layers (`partition`, DistBelief)
+};
+
+/// Samples that batch-norm statistics cover: those of the devices of a sample, of each device, or of all.
+enum class Statistics { group, local, all };
+
 /// What lies in the memory of the host.
 enum class Offload {
   none,
@@ -46,6 +60,9 @@ enum class Offload {
 struct MeshOptions {
   GroupOptions group;
   Mesh mesh;
+  LayerDivision division = LayerDivision::blocks;
+  SpatialPartition spatial;  ///< the context axis divides the positions of each sample; no parts: its tokens
+  Statistics batch_norm = Statistics::group;
   std::vector<Axis> axes;  ///< as the devices lie, neighbours first; empty: in the order of the ranks
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
   int chunks = 1;             ///< runs of layers in each stage
@@ -60,6 +77,7 @@ struct MeshOptions {
   bool reshard = true;
   bool sequence_parallel = false;  ///< the tensor axis divides the tokens between shared layers
   ContextExchange context_exchange = ContextExchange::ring;
+  bool has_experts = false;
   Experts experts;
   bool half_parameters = false;  ///< see MemoryOptions
   Offload offload = Offload::none;
@@ -70,6 +88,7 @@ struct MeshOptions {
   bool blocks = false;         ///< units that are gathered together are the network's blocks; false: buckets
   bool fp32_gradients = true;  ///< with `precision: mixed`, where the key exists
   Bytes gradient;              ///< size of an element in sums of gradients
+  bool group_columns = false;  ///< results have the columns of devices that share samples or layers
   std::string scatters;        ///< "with zero: 1": why gradients have no all-reduce; empty: they have
 
   /// Of each layer of a device's part, once this is known.
@@ -79,6 +98,7 @@ struct MeshOptions {
   double recomputed_share() const {
     return recompute.any() ? 1 - (recompute_last ? 0.0 : 1.0 / group.micro_batches) : 0;
   }
+  bool divides_positions() const { return !spatial.parts.empty(); }
   /// Micro-batches enter at both ends, and every stage has the layers of two.
   bool dual() const { return order == PipelineOrder::dual_pipe; }
   /// Gradients of weights are computed in passes of their own.
@@ -91,9 +111,9 @@ struct MeshOptions {
   bool sums_every_micro_batch() const { return shard >= MemoryOptions::Zero::gradients && reshard; }
 };
 
-/// Keys and options of `kind: pipeline`. The size of the data axis is not known yet.
-const Keys& pipeline_keys();
-MeshOptions read_pipeline_options(const YamlMap& map);
+/// Keys of experts that a network has, or that replace hidden layers of its blocks.
+const Keys& expert_keys();
+void read_experts(const YamlMap& map, const Model& model, MeshOptions& options);
 
 /// Keys that `kind: synchronous` has for a mesh.
 const Keys& mesh_keys();
@@ -101,16 +121,24 @@ const Keys& mesh_keys();
 /// workers, or for a key that a mesh does not have
 MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting);
 
-/// First layers of all runs of layers (one for each chunk of each stage): the layers that `split_points`
-/// names, those of equal numbers of blocks, or those that make the slowest run fastest; with recomputed
-/// stages, which keep what crosses their boundaries, nearly so.
-/// @param stages  the key that is wrong if there are too few layers
-Stages first_layers_of_runs(const YamlMap& map, const YamlValue& stages, const Setting& setting,
-                            const Trace& times, const MeshOptions& options);
+/// The keys of the axes, which are named where the network cannot be divided along them.
+struct MeshKeys {
+  YamlValue pipeline, context, tensor, expert;
+};
 
-Strategy pipeline_strategy();
+/// Divides the network over the mesh, whose data axis is the rest of the workers, and gives every stage its
+/// program.
+Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting, MeshOptions options);
 
 /// `kind: synchronous`: with one of mesh_keys() a step over a mesh of devices, else plain data parallelism.
 Strategy synchronous_over_mesh();
+
+// Short words for a mesh.
+Strategy pipeline_strategy();
+Strategy spatial_strategy();
+Strategy filter_parallel_strategy();
+Strategy tensor_strategy();
+Strategy mixture_of_experts_strategy();
+Strategy model_parallel_strategy();
 
 }  // namespace stepcast

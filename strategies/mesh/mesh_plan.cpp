@@ -1,102 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
-#include "models/partition/tensor_shard.hpp"
-#include "models/partition/token_shard.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/mesh/mesh.hpp"
 #include "strategies/mesh/offload.hpp"
+#include "strategies/mesh/real_partition.hpp"
+#include "strategies/mesh/spatial_axis.hpp"
 #include "strategies/mesh/stage_plan.hpp"
+#include "strategies/mesh/stages.hpp"
 #include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 namespace {
-
-/// @returns reason why kernels cannot run stages whose layers are shared by ranks; empty where they can
-std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded, const Stages& starts) {
-  for (const int start : starts) {
-    if (start == 0 || start == std::ssize(model.layers)) continue;
-    for (const int source : boundary_sources(model, start)) {
-      if (source >= 0 && sharded.part.layers[source].output != model.layers[source].output)
-        return fmt::format("a stage boundary after layer {}, whose output ranks share",
-                           model.layers[source].name);
-    }
-  }
-  return part_problem(model, sharded);
-}
-
-TokenDivision token_division(const MeshOptions& options) {
-  return {options.sequence_parallel, options.mesh.context, options.context_exchange};
-}
-
-/// @returns reason why kernels cannot run a step whose ranks divide the tokens like this; empty where they
-/// can
-std::string token_problem_of_kernels(const Model& model, const MeshOptions& options) {
-  const TokenDivision division = token_division(options);
-  if (!division.any()) return "";
-  const std::string tokens = division.by_tensor ? "sequence_parallel" : "mesh.context";
-  if (options.mesh.pipeline > 1) return tokens + " beside mesh.pipeline";
-  if (division.by_tensor && options.shard >= MemoryOptions::Zero::gradients)
-    return "sequence_parallel with shard: gradients or parameters";
-  return token_part_problem(model, options.mesh.tensor, division);
-}
-
-/// @returns reason why kernels cannot run experts that devices share in this way; empty where they can
-std::string experts_problem(const MeshOptions& options) {
-  const Mesh& mesh = options.mesh;
-  if (mesh.expert == 1) return "";
-  if (mesh.tensor > 1) return "mesh.expert beside mesh.tensor";
-  if (mesh.context > 1) return "mesh.expert beside mesh.context";
-  if (options.shard != MemoryOptions::Zero::none) return "shard beside mesh.expert";
-  if (options.experts.deep_ep) return "expert_exchange: deep_ep";
-  return options.experts.pads ? "capacity_factor" : "";
-}
-
-/// @returns reason why kernels cannot run a step over this mesh; empty where they can
-std::string simulated_only(const Model& model, const MeshOptions& options, const Stages& starts,
-                           const ShardedModel& sharded) {
-  const Mesh& mesh = options.mesh;
-  if (options.group.training.mixed) return "activations of 2 bytes";
-  if (!options.recompute_last) return "recompute_last: false";
-  if (options.splits_backward()) return options.dual() ? "schedule: dual_pipe" : "schedule: zero_bubble";
-  if (has_shares(options.recomputed)) return "recomputation of parts of a layer";
-  if (options.recompute.any() && has_dropout(model)) return kRecomputedDropout;
-  if (std::string problem = experts_problem(options); !problem.empty()) return problem;
-  if (options.offload != Offload::none)
-    return options.offload == Offload::optimizer ? "offload: optimizer" : "offload: activations";
-  if (options.shards_parameters() && options.shard_ways < mesh.copies()) {
-    if (options.group.communication.all_reduce.channels > 1) return "shard_within with channels";
-    if (options.sums_every_micro_batch() && options.group.micro_batches > 1)
-      return "shard_within with accumulation and reshard_after_forward";
-  }
-  if (token_division(options).any()) return token_problem_of_kernels(model, options);
-  return mesh.tensor > 1 ? tensor_stage_problem(model, sharded, starts) : "";
-}
-
-/// The division of the network among the ranks of the plan.
-ModelPartition mesh_partition(const Model& model, const MeshOptions& options, const Stages& starts,
-                              const GroupPlan& groups) {
-  ModelPartition partition;
-  partition.form = ModelPartition::Form::stages;
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) partition.stages.push_back({starts[i], starts[i + 1]});
-  partition.ways = options.mesh.tensor;
-  partition.tokens = token_division(options);
-  partition.expert_ways = options.mesh.expert;
-  partition.micro_batch = groups.micro_batch;
-  partition.micro_batches = options.group.micro_batches;
-  partition.sums_every_micro_batch = options.sums_every_micro_batch();
-  partition.shards_parameters = options.shards_parameters();
-  const int stages = options.mesh.pipeline;
-  for (int stage = 0; options.recompute.any() && stage < stages; ++stage)
-    partition.recomputed.push_back(
-        pipeline_schedule(options.order, stage, stages, options.group.micro_batches, options.chunks));
-  partition.simulated_only = simulated_only(model, options, starts, groups.sharded);
-  return partition;
-}
 
 /// Groups of `size` of the ranks of a stage, whose ranks lie `stride` apart.
 std::vector<RankId> strided(int first, int ranks, int stride, int size) {
@@ -152,13 +72,14 @@ StageGroups add_communicators(const Setting& setting, const MeshOptions& options
   };
   groups.group = add_groups(1, mesh.tensor);
   StageGroups places = twin != nullptr ? *twin : StageGroups{};
-  if (twin == nullptr) places.shards = groups.replicas = add_sums(mesh.tensor, mesh.copies());
+  if (twin == nullptr) places.own = places.common = groups.replicas = add_sums(mesh.tensor, mesh.copies());
   if (mesh.context > 1) groups.context = add_groups(mesh.tensor, mesh.context);
   if (mesh.expert > 1) groups.expert = add_groups(mesh.tensor, mesh.expert);
   if (mesh.expert > 1 && twin == nullptr)
-    places.expert_copies = add_sums(mesh.tensor * mesh.expert, mesh.copies() / mesh.expert);
+    places.own = add_sums(mesh.tensor * mesh.expert, mesh.copies() / mesh.expert);
+  if (options.division == LayerDivision::machines) places.common = add_sums(1, ranks);
   if (options.shards_parameters() && shards < mesh.copies()) {
-    places.shards = add_sums(mesh.tensor, shards);
+    places.own = add_sums(mesh.tensor, shards);
     places.shard_copies = add_sums(mesh.tensor * shards, mesh.copies() / shards);
   }
   if (options.dual() && twin == nullptr) places.made = std::make_shared<std::map<int, RunSums>>();
@@ -203,34 +124,48 @@ void add_role(int number, int ranks, PipelineStage stage, Plan& plan) {
   if (number > 0) add_channels(number - 1, number, plan);
 }
 
-/// The keys of the axes, which are named where the network cannot be divided along them.
-struct MeshKeys {
-  YamlValue pipeline, context, tensor, expert;
-};
+/// The layers as the devices of the tensor axis divide them.
+ShardedModel divided_layers(const Model& model, const MeshOptions& options, const YamlValue& where) {
+  const int ways = options.mesh.tensor;
+  switch (options.division) {
+    case LayerDivision::filters:
+      refuse_if(filter_problem(model, ways), where);
+      return shard_filters(model, ways);
+    case LayerDivision::machines:
+      refuse_if(partition_problem(model, ways), where);
+      return partition(model, ways).sharded;
+    case LayerDivision::blocks:
+      break;
+  }
+  refuse_if(tensor_problem(model, ways), where);
+  return shard_tensor(model, ways);
+}
 
 /// The part of a device: each axis changes the layers, and adds its exchanges.
 ShardedModel divided_model(const Model& model, const MeshOptions& options, const MeshKeys& keys) {
   const Mesh& mesh = options.mesh;
-  if (mesh.tensor > 1) refuse_if(tensor_problem(model, mesh.tensor), keys.tensor);
-  ShardedModel sharded = shard_tensor(model, mesh.tensor);
+  ShardedModel sharded = divided_layers(model, options, keys.tensor);
   if (options.sequence_parallel) {
     refuse_if(token_problem(model, sharded.part, mesh.tensor), keys.tensor);
     divide_tokens(model, mesh.tensor, sharded);
   }
-  if (mesh.expert > 1) {
-    const std::vector<std::size_t> layers = expert_layers(model);
-    if (layers.empty()) keys.expert.refuse("the network has no layers of kind experts");
-    Experts experts = options.experts;
-    experts.count = model.layers[layers.front()].experts;
-    experts.top = model.layers[layers.front()].top;
-    refuse_if(expert_problem(model, experts), keys.expert);
-    share_experts(experts, sharded);
+  if (options.has_experts) {
+    refuse_if(expert_problem(model, options.experts), keys.expert);
+    share_experts(options.experts, sharded);
   }
-  if (mesh.context > 1) {
+  if (options.divides_positions()) {
+    divide_positions(model, options, keys.context, sharded);
+  } else if (mesh.context > 1) {
     refuse_if(context_problem(sharded.part, mesh.context, options.context_exchange), keys.context);
     divide_context(mesh.context, options.context_exchange, sharded);
   }
   return sharded;
+}
+
+/// The layers as a device keeps them; all of a sample's positions, of which each has an equal share.
+Model kept_part(const Model& model, const MeshOptions& options, const ShardedModel& sharded) {
+  if (options.divides_positions()) return model;
+  return options.sequence_parallel ? kept_layers(sharded, options.mesh.tensor) : sharded.part;
 }
 
 /// Adds the stages, each with its program.
@@ -275,61 +210,98 @@ std::vector<int> placed(const Mesh& mesh, const std::vector<Axis>& axes, const s
   return endpoints;
 }
 
-/// Divides the network over the mesh and gives every stage its program.
-Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting, MeshOptions options) {
+/// Seconds of a step in which a program waits for the exchanges of a kind.
+double mean_wait(const Records& records, const char* what) {
+  const auto steps = records.find("step"), found = records.find(what);
+  const double programs = steps == records.end() ? 1 : steps->second.size();
+  if (found == records.end()) return 0;
+  return std::accumulate(found->second.begin(), found->second.end(), 0.0) / programs;
+}
+
+/// The columns of the plan. @param work  see mean_work
+std::function<Figures(const Records&, double)> mesh_figures(const MeshOptions& options, int ways,
+                                                            double work) {
+  const int stages = options.mesh.pipeline;
+  return [=, groups = options.group_columns](const Records& records, double seconds) {
+    Figures figures;
+    if (groups)
+      figures = {{"ways", ways},
+                 {"halo_seconds", mean_wait(records, "halo")},
+                 {"exchange_seconds", mean_wait(records, "exchange")},
+                 {"statistics_seconds", mean_wait(records, "statistics")}};
+    if (groups && stages == 1) return figures;
+    figures.emplace_back("stages", stages);
+    figures.emplace_back("idle_share", 1 - work / seconds);
+    return figures;
+  };
+}
+
+/// Begins the plan: the part of a device, and the samples that it has of each layer.
+GroupPlan begin_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting, MeshOptions& options) {
   Mesh& mesh = options.mesh;
   GroupPlan groups = begin_groups(setting, options.group, mesh.replica(), keys.pipeline);
   groups.sharded = divided_model(setting.model, options, keys);
+  groups.kept = kept_part(setting.model, options, groups.sharded);
   options.recomputed = recomputed_layers(groups.sharded.part, options.recompute);
   mesh.data = setting.workers() / mesh.replica();
   if (options.dual()) options.shard_ways *= 2;
   if (!options.axes.empty()) groups.plan.endpoints = placed(mesh, options.axes, setting.devices);
   set_samples(setting, mesh.data, groups);
+  if (options.divides_positions()) divide_samples(options, groups);
   groups.ways = mesh.context * mesh.tensor * mesh.expert;
   groups.plan.communicators.clear();
   groups.captured_trace = map.maybe("part_trace");
+  return groups;
+}
 
+/// The times of the passes of all stages. @param offloaded  see kept_of_blocks
+Workload mesh_workload(const Setting& setting, const MeshOptions& options, const Trace& times,
+                       const std::vector<LayerCost>& costs, const GroupPlan& groups) {
+  Workload workload =
+      segmented_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
+  scale(workload, options.group.training.compute_factor);
+  if (options.splits_backward() || has_shares(options.recomputed))
+    add_shares(options.recomputed, times.layers.size(), workload);
+  workload.input = groups.micro_batch * setting.sample_size / options.mesh.context;
+  return workload;
+}
+
+void note_ineffective_mesh(const YamlMap& map, const MeshOptions& options, const GroupPlan& groups,
+                           Plan& plan) {
+  note_ineffective_group(groups, options.scatters, plan);
+  if (!options.recompute.any())
+    note_ineffective(map, {"synchronize_checkpoints"}, "without recompute", plan.ineffective_keys);
+  if (options.mesh.copies() == 1)
+    note_ineffective(map, {"zero", "shard", "fp32_gradients"}, "with one replica", plan.ineffective_keys);
+}
+
+}  // namespace
+
+Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting, MeshOptions options) {
+  GroupPlan groups = begin_mesh(map, keys, setting, options);
   Trace times = part_times(setting, groups);
   const std::vector<LayerCost> costs = layer_costs(groups.sharded.part, setting.device.choice());
   share_updates(setting.device, costs, options, groups.sharded.part, times);
   const Stages starts = first_layers_of_runs(map, keys.pipeline, setting, times, options);
   const std::vector<Bytes> offloaded = kept_of_blocks(options, groups);
   const Memory fullest = add_stages(setting, options, starts, offloaded, groups);
-  Workload workload =
-      segmented_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
-  scale(workload, options.group.training.compute_factor);
-  const bool splits = options.splits_backward();
-  if (splits || has_shares(options.recomputed)) add_shares(options.recomputed, times.layers.size(), workload);
-  workload.input = groups.micro_batch * setting.sample_size / mesh.context;
+  Workload workload = mesh_workload(setting, options, times, costs, groups);
   const double work = mean_work(workload, times.layers.size(), options);
   if (!offloaded.empty()) wait_for_copies(groups.sharded.part, offloaded, options.host_link, workload);
-  if (splits) split_weights(groups.calls, workload);
+  if (options.splits_backward()) split_weights(groups.calls, workload);
   Plan plan = std::move(groups.plan);
-  plan.partition = mesh_partition(setting.model, options, starts, groups);
+  plan.partition = real_partition(setting.model, options, starts, groups);
   plan.workloads.push_back(std::move(workload));
-  plan.summed_gradients = mesh.data;  // the sum over micro-batches counts as one gradient
+  // Stages count the sum over micro-batches as one gradient.
+  const bool stages = plan.partition.form == ModelPartition::Form::stages;
+  plan.summed_gradients = options.mesh.data * (stages ? 1 : options.group.micro_batches);
   finish_group_plan(setting, groups, times, fullest, plan);
-  note_ineffective_group(groups, options.scatters, plan);
-  if (!options.recompute.any())
-    note_ineffective(map, {"synchronize_checkpoints"}, "without recompute", plan.ineffective_keys);
-  if (mesh.copies() == 1)
-    note_ineffective(map, {"zero", "shard", "fp32_gradients"}, "with one replica", plan.ineffective_keys);
-  plan.figures = [work, stages = mesh.pipeline](const Records&, double seconds) {
-    return Figures{{"stages", stages}, {"idle_share", 1 - work / seconds}};
-  };
+  note_ineffective_mesh(map, options, groups, plan);
+  plan.figures = mesh_figures(options, groups.ways, work);
   return plan;
 }
 
-Plan read_pipeline(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = read_map(value, pipeline_keys());
-  MeshOptions options = read_pipeline_options(map);
-  if (map.has("accumulation"))
-    map.at("accumulation").refuse("not valid with kind: pipeline; give micro_batches");
-  const YamlValue stages = map.at("stages");
-  options.shard_ways = std::max(1, setting.workers() / options.mesh.pipeline / options.mesh.tensor);
-  const YamlValue tensor = map.has("tensor") ? map.at("tensor") : stages;
-  return plan_mesh(map, {stages, stages, tensor, stages}, setting, options);
-}
+namespace {
 
 /// True if the mapping has a key that only a mesh has.
 bool has_mesh(const YamlMap& map) {
@@ -342,6 +314,9 @@ void note_ineffective_axes(const YamlMap& map, const MeshOptions& options, Ineff
   const Mesh& mesh = options.mesh;
   if (mesh.tensor == 1) note_ineffective(map, {"sequence_parallel"}, "without mesh.tensor", found);
   if (mesh.context == 1) note_ineffective(map, {"context_exchange"}, "without mesh.context", found);
+  if (!options.divides_positions())
+    note_ineffective(map, {"whole_from", "batch_norm"}, "without mesh.spatial", found);
+  if (!options.has_experts) note_ineffective(map, {"top", "every"}, "without mesh.expert", found);
   if (mesh.expert == 1) note_ineffective(map, {"capacity_factor", "imbalance"}, "without mesh.expert", found);
 }
 
@@ -353,7 +328,8 @@ Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
   const YamlValue mesh = map.has("mesh") ? map.at("mesh") : map.value();
   const YamlMap axes = mesh.any_map();
   const auto axis = [&](const char* name) { return axes.has(name) ? axes.at(name) : mesh; };
-  const MeshKeys keys{axis("pipeline"), axis("context"), axis("tensor"), axis("expert")};
+  const MeshKeys keys{axis("pipeline"), axis(options.divides_positions() ? "spatial" : "context"),
+                      axis(options.division == LayerDivision::filters ? "filter" : "tensor"), axis("expert")};
   Plan plan = plan_mesh(map, keys, setting, options);
   note_ineffective(map, {"first_bucket"}, "with a mesh of devices", plan.ineffective_keys);
   note_ineffective_axes(map, options, plan.ineffective_keys);
@@ -363,21 +339,6 @@ Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
 }
 
 }  // namespace
-
-Strategy pipeline_strategy() {
-  Strategy strategy{
-      "pipeline",
-      "stages of layers, with data and tensor parallelism inside each stage",
-      "Y. Huang et al., GPipe, NeurIPS 2019; D. Narayanan et al., PipeDream, SOSP 2019; D. Narayanan et "
-      "al., Efficient large-scale language model training on GPU clusters using Megatron-LM, SC 2021",
-      read_pipeline,
-      pipeline_keys(),
-      "{kind: pipeline, stages: 2, micro_batches: 2}",
-      "small-transformer",
-      {"gpipe"}};
-  strategy.exchanges_every_step = false;
-  return strategy;
-}
 
 Strategy synchronous_over_mesh() {
   Strategy strategy = synchronous_strategy();

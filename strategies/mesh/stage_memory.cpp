@@ -3,7 +3,6 @@
 
 #include "models/cost/memory.hpp"
 #include "models/cost/pass_cost.hpp"
-#include "models/partition/sequence_partition.hpp"
 #include "strategies/mesh/offload.hpp"
 #include "strategies/mesh/stage_plan.hpp"
 
@@ -77,11 +76,6 @@ MemoryOptions memory_options(const MeshOptions& options, const GroupPlan& groups
   return memory;
 }
 
-/// The layers as a device keeps them.
-Model kept_part(const MeshOptions& options, const GroupPlan& groups) {
-  return options.sequence_parallel ? kept_layers(groups.sharded, options.mesh.tensor) : groups.sharded.part;
-}
-
 /// Sets how the layers of a range are computed again.
 void set_recomputed(const MeshOptions& options, LayerRange layers, MemoryOptions& memory) {
   if (options.recomputed.empty()) return;
@@ -105,7 +99,7 @@ void move_to_host(const std::vector<Bytes>& kept, LayerRange layers, int in_flig
 
 std::vector<Bytes> kept_of_blocks(const MeshOptions& options, const GroupPlan& groups) {
   if (options.offload != Offload::activations) return {};
-  const Model part = kept_part(options, groups);
+  const Model& part = groups.kept;
   MemoryOptions memory = memory_options(options, groups);
   std::vector<Bytes> kept(part.layers.size());
   for (const LayerBlock& block : part.blocks) {
@@ -123,14 +117,13 @@ std::vector<Bytes> kept_of_blocks(const MeshOptions& options, const GroupPlan& g
 Memory stage_memory(const MeshOptions& options, const PipelineStage& stage,
                     const std::vector<Bytes>& offloaded, const GroupPlan& groups) {
   MemoryOptions memory = memory_options(options, groups);
-  const Model kept = kept_part(options, groups);
   const std::vector<int> held = most_in_flight(stage.actions, options.chunks);
   Memory sum;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const LayerRange layers = layers_of(stage.chunks[i].segments);
     memory.in_flight = held[i];
     set_recomputed(options, layers, memory);
-    Memory chunk = training_memory(stage_model(kept, layers.first, layers.last), memory);
+    Memory chunk = training_memory(stage_model(groups.kept, layers.first, layers.last), memory);
     if (!offloaded.empty()) move_to_host(offloaded, layers, held[i], chunk);
     sum.weights += chunk.weights;
     sum.gradients += chunk.gradients;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/cost/pass_cost.hpp"
+#include "strategies/mesh/spatial_axis.hpp"
 #include "strategies/mesh/zero_bubble.hpp"
 #include "strategies/plan/buckets.hpp"
 
@@ -77,13 +78,9 @@ std::vector<CollectiveId> partition_sums(const std::vector<Bucket>& buckets, con
 /// The sums of the gradients of these layers, each with its first layer.
 std::vector<Bucket> gradient_sums(LayerRange layers, const MeshOptions& options, const StageGroups& places,
                                   const BucketSize& bucket, GroupPlan& groups) {
-  const bool experts = places.expert_copies.exists();
   const GradientSizes sizes{options.gradient, bucket};
-  std::vector<Bucket> buckets = add_sums(layers, experts, places.shards, sizes, groups);
-  if (experts) {
-    for (const Bucket& one : add_sums(layers, false, places.expert_copies, sizes, groups))
-      buckets.push_back(one);
-  }
+  std::vector<Bucket> buckets = add_sums(layers, true, places.common, sizes, groups);
+  for (const Bucket& one : add_sums(layers, false, places.own, sizes, groups)) buckets.push_back(one);
   for (const Bucket& one : buckets) {
     if (one.sum.exists()) groups.plan.collectives[one.sum.index()].layer = one.layers.first;
   }
@@ -226,6 +223,10 @@ PipelineChunk make_chunk(const Setting& setting, const MeshOptions& options, std
   for (int i = layers.first; i < layers.last; ++i)
     groups.calls[static_cast<std::size_t>(i)] = {};  // dual_pipe: those of another stage
   add_exchanges(layers, groups);
+  if (options.divides_positions()) add_position_exchanges(setting, options, layers, groups);
+  if (options.division == LayerDivision::machines && options.mesh.tensor > 1)
+    add_halos(setting, partition(setting.model, options.mesh.tensor).spatial, layers,
+              {groups.group, LocalFilters::own_positions}, groups);
   PipelineChunk chunk;
   chunk.segments = segments_of(layers);
   add_units(layers, options, places, groups, chunk);

@@ -20,9 +20,9 @@ struct RunSums {
 
 /// Groups of the devices of a stage, as communicators.
 struct StageGroups {
-  CommunicatorId shards{0};      ///< copies of the same part of the same layers, which may partition it
-  CommunicatorId shard_copies;   ///< devices with the same partition, if not all copies share one
-  CommunicatorId expert_copies;  ///< devices that hold the same experts, if not all copies do
+  CommunicatorId own{0};        ///< copies of the same part of the same layers, which may partition it
+  CommunicatorId common{0};     ///< devices that hold the layers which devices of a group have in common
+  CommunicatorId shard_copies;  ///< devices with the same partition, if not all copies share one
   /// dual_pipe: the sums of the two stages that have the same runs of layers, by first layer.
   std::shared_ptr<std::map<int, RunSums>> made = {};
 };

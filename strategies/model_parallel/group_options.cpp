@@ -7,31 +7,16 @@
 namespace stepcast {
 namespace {
 
-using GroupFields = std::vector<Field<GroupOptions>>;
-
-/// @param recompute  its field; none in a mesh, which reads this key itself
-Fields<GroupOptions> make_group_fields(const GroupFields& recompute) {
-  return {
+const Fields<GroupOptions>& group_fields() {
+  static const Fields<GroupOptions> fields{
       field("bucket", &GroupOptions::bucket, bucket_size(), kBucketMeaning),
       field("overlap", &GroupOptions::overlap, boolean(),
             "whether gradients are summed during the rest of the backward pass"),
       field("halo_overlap", &GroupOptions::halo_overlap, boolean(),
             "whether exchanges run during work that does not need their data"),
       field("accumulation", &GroupOptions::micro_batches, integer(1, 1'000'000), "micro-batches in a step"),
-      recompute,
       field("exchange_overhead", &GroupOptions::exchange_overhead, duration(),
             "device time of every exchange inside a pass")};
-}
-
-const Fields<GroupOptions>& group_fields() {
-  static const Fields<GroupOptions> fields =
-      make_group_fields({field("recompute", &GroupOptions::recompute, boolean(),
-                               "whether activations are computed again in the backward pass")});
-  return fields;
-}
-
-const Fields<GroupOptions>& mesh_group_fields() {
-  static const Fields<GroupOptions> fields = make_group_fields({});
   return fields;
 }
 
@@ -49,18 +34,12 @@ Key part_trace_key() {
 }
 
 GroupOptions read_group_options(const YamlMap& map) {
-  GroupOptions options = read_mesh_group_options(map);
-  if (const auto again = map.maybe("recompute")) group_fields().at("recompute").read(*again, options);
-  return options;
-}
-
-GroupOptions read_mesh_group_options(const YamlMap& map) {
   GroupOptions options;
   options.given = map;
   options.training = read_training_options(map);
   refuse_compression(map, "not supported where devices share a network");
   options.communication = read_communication(map);
-  read_fields(map, mesh_group_fields(), options);
+  read_fields(map, group_fields(), options);
   return options;
 }
 

@@ -3,26 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "models/cost/lbann_memory.hpp"
 #include "models/layer_times/trace.hpp"
-#include "strategies/model_parallel/pipeline_stage.hpp"
+#include "models/partition/tensor_shard.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 namespace {
-
-/// Groups of the ranks in the same place of every replica, place after place.
-std::vector<RankId> by_place(int workers, int ways) {
-  std::vector<RankId> ranks;
-  for (int place = 0; place < ways; ++place) {
-    for (int rank = place; rank < workers; rank += ways) ranks.emplace_back(rank);
-  }
-  return ranks;
-}
 
 Collective::Kind kind_of(Exchange::Kind kind) {
   switch (kind) {
@@ -78,11 +68,16 @@ Call ring_call(const std::optional<Exchange>& ring, int layer, Array carried, Gr
 
 }  // namespace
 
+void check_groups(const Setting& setting, std::int64_t devices, const YamlValue& where) {
+  if (setting.workers() % devices != 0)
+    where.refuse(
+        fmt::format("{} workers cannot form groups of {}; give a divisor", setting.workers(), devices));
+}
+
 GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, std::int64_t devices,
                        const YamlValue& where) {
+  check_groups(setting, devices, where);
   const int workers = setting.workers();
-  if (workers % devices != 0)
-    where.refuse(fmt::format("{} workers cannot form groups of {}; give a divisor", workers, devices));
   GroupPlan groups;
   groups.options = options;
   groups.ways = devices;
@@ -90,17 +85,11 @@ GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, std:
   groups.memory = setting.memory;
   groups.memory.bucket_copies = false;
   if (options.training.mixed) groups.memory.precision = MemoryOptions::Precision::mixed;
-  if (options.recompute) groups.memory.recomputation = MemoryOptions::Recomputation::blocks;
   groups.calls.resize(setting.model.layers.size());
   Plan& plan = groups.plan;
   plan.endpoints = setting.devices;
   plan.workers = plan.devices = workers;
-  plan.communicators = {
-      communicator(setting.platform, plan.endpoints, first_ranks(workers), devices),
-      communicator(setting.platform, plan.endpoints, by_place(workers, devices), workers / devices),
-      communicator(setting.platform, plan.endpoints, first_ranks(workers), workers)};
-  for (const CommunicatorId gradients : {groups.replicas, groups.all})
-    apply(options.communication, plan.communicators[gradients.index()]);
+  plan.communicators = {communicator(setting.platform, plan.endpoints, first_ranks(workers), devices)};
   return groups;
 }
 
@@ -240,69 +229,9 @@ void note_ineffective_group(const GroupPlan& groups, const std::string& instead,
     note_ineffective(map, {"compute_slowdown"}, "where no communication overlaps with compute", found);
 }
 
-void allow_one_network(const GroupPlan& groups, const Model& model, const std::string& problem,
-                       ModelPartition& partition) {
-  if (partition.simulated_only.empty()) return;
-  std::string differs = problem;
-  if (groups.options.training.mixed) differs = "activations of 2 bytes";
-  if (groups.options.recompute && has_dropout(model)) differs = kRecomputedDropout;
-  partition.form = differs.empty() ? ModelPartition::Form::group : ModelPartition::Form::other;
-  partition.ways = groups.ways;
-  if (!differs.empty()) partition.simulated_only = differs;
-}
-
 void refuse_if(const std::string& problem, const YamlValue& where) {
   if (!problem.empty()) where.refuse(problem);
 }
-
-namespace {
-
-Figures figures(int ways, const Records& records) {
-  const auto steps = records.find("step");
-  const double programs = steps == records.end() ? 1 : steps->second.size();
-  const auto seconds = [&](const char* what) {
-    const auto found = records.find(what);
-    return found == records.end()
-               ? 0.0
-               : std::accumulate(found->second.begin(), found->second.end(), 0.0) / programs;
-  };
-  return {{"ways", ways},
-          {"halo_seconds", seconds("halo")},
-          {"exchange_seconds", seconds("exchange")},
-          {"statistics_seconds", seconds("statistics")}};
-}
-
-/// Runs of layers that are computed again together: from one checkpoint to the next.
-std::vector<LayerRange> checkpoint_segments(const Model& model) {
-  std::vector<LayerRange> ranges;
-  int first = 0;
-  for (const std::size_t last : checkpoints(model)) {
-    ranges.push_back({first, static_cast<int>(last) + 1});
-    first = ranges.back().last;
-  }
-  ranges.push_back({first, static_cast<int>(model.layers.size())});
-  return ranges;
-}
-
-/// All layers; with recomputation the runs between checkpoints, whose forward passes the first unit has.
-std::vector<ShardedUnit> units_of(const GroupPlan& groups, const std::vector<std::vector<CollectiveId>>& sums,
-                                  const Model& model) {
-  const auto passes_of = [&](LayerRange layers) {
-    return make_passes(groups.calls, layers, sums, groups.options.halo_overlap);
-  };
-  std::vector<ShardedUnit> units(1);
-  units.front().passes = passes_of({0, static_cast<int>(model.layers.size())});
-  if (!groups.options.recompute) return units;
-  const std::vector<LayerRange> segments = checkpoint_segments(model);
-  units.resize(segments.size());
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    units[i].recomputed = passes_of(segments[i]);
-    units[i].passes.backward = units[i].recomputed.backward;
-  }
-  return units;
-}
-
-}  // namespace
 
 Trace part_times(const Setting& setting, const GroupPlan& groups) {
   if (!groups.captured_trace) return setting.part_trace({&groups.sharded.part, groups.batch});
@@ -330,50 +259,25 @@ void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Tr
               plan);
 }
 
-Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
-  const GroupOptions& options = groups.options;
-  const LayerRange layers{0, static_cast<int>(setting.model.layers.size())};
-  const GradientSizes sizes{groups.element, options.bucket};
-  std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, sizes, groups);
-  for (const Bucket& bucket : add_sums(layers, true, groups.all, sizes, groups)) buckets.push_back(bucket);
-  const auto sums =
-      sums_by_layer(options.overlap ? buckets : std::vector<Bucket>{}, setting.model.layers.size());
+std::string statistics_problem(const Model& model, int over, int ways) {
+  if (over == ways || !has_layers(model, LayerKind::batch_norm)) return "";
+  return "batch-norm statistics of other samples than those of the group";
+}
 
-  PipelineChunk chunk;
-  chunk.segments = segments_of(layers);
-  chunk.units = units_of(groups, sums, setting.model);
-  for (const Bucket& bucket : buckets)
-    if (!options.overlap && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);
-  PipelineStage run{.steps = setting.steps,
-                    .micro_batches = options.micro_batches,
-                    .actions = pipeline_schedule(PipelineOrder::naive, 0, 1, options.micro_batches),
-                    .chunks = {std::move(chunk)},
-                    .reads_gradients = options.training.mixed,
-                    .prefetch = setting.prefetch,
-                    .step_overhead = options.training.step_overhead,
-                    .exchange_overhead = options.exchange_overhead};
-
-  const Trace times = part_times(setting, groups);
-  Workload workload = segmented_workload(times, layer_costs(groups.sharded.part, setting.device.choice()),
-                                         setting.device, groups.calls, options.halo_overlap);
-  scale(workload, options.training.compute_factor);
-  workload.input = groups.input_share * groups.micro_batch * setting.sample_size;
-  for (Bucket& bucket : buckets) bucket.layers = segments_of(bucket.layers);
-  workload.buckets = std::move(buckets);
-
-  Plan plan = std::move(groups.plan);
-  plan.partition = groups.partition;
-  plan.partition.micro_batch = groups.micro_batch;
-  plan.partition.micro_batches = options.micro_batches;
-  plan.workloads.push_back(std::move(workload));
-  plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,
-                        [run = std::make_shared<const PipelineStage>(std::move(run))](Worker& worker) {
-                          return pipeline_stage(worker, *run);
-                        }});
-  finish_group_plan(setting, groups, times, training_memory(in_memory, groups.memory), plan);
-  note_ineffective_group(groups, "", plan);
-  plan.figures = [ways = groups.ways](const Records& records, double) { return figures(ways, records); };
-  return plan;
+ModelPartition machine_partition(const Model& model, int machines, const GroupOptions& options,
+                                 std::int64_t batch) {
+  ModelPartition partition;
+  partition.form = ModelPartition::Form::slices;
+  partition.ways = machines;
+  partition.micro_batch = batch;
+  partition.micro_batches = options.micro_batches;
+  partition.spatial = stepcast::partition(model, machines).spatial;
+  partition.spatial.separate_border = options.halo_overlap && partition.spatial.whole_from > 0;
+  partition.simulated_only = statistics_problem(model, 1, machines);
+  if (partition.simulated_only.empty() && options.training.mixed)
+    partition.simulated_only = "activations of 2 bytes";
+  if (partition.simulated_only.empty()) partition.simulated_only = machine_part_problem(model, machines);
+  return partition;
 }
 
 }  // namespace stepcast

@@ -8,6 +8,7 @@
 #include "models/cost/device.hpp"
 #include "models/partition/layer_partition.hpp"
 #include "models/partition/spatial_partition.hpp"
+#include "models/partition/spatial_shard.hpp"
 #include "strategies/collectives/schedule.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
 #include "strategies/options/strategy.hpp"
@@ -15,7 +16,7 @@
 
 namespace stepcast {
 
-/// Keys of all strategies in which groups of devices share a replica.
+/// Keys of all strategies in which groups of devices share a replica, except `recompute`.
 const Keys& group_keys();
 /// The key `part_trace`, of strategies whose parts can be captured.
 Key part_trace_key();
@@ -26,15 +27,12 @@ struct GroupOptions {
   BucketSize bucket;
   bool overlap = true;       ///< sums of gradients run during the backward pass
   bool halo_overlap = true;  ///< exchanges run during work that does not need their data
-  bool recompute = false;    ///< forward passes are computed again between checkpoints
   int micro_batches = 1;
   Seconds exchange_overhead;     ///< device time of every exchange in a pass
   std::optional<YamlMap> given;  ///< the mapping `strategy:`
 };
 
 GroupOptions read_group_options(const YamlMap& map);
-/// The same without `recompute`, which a mesh reads itself.
-GroupOptions read_mesh_group_options(const YamlMap& map);
 
 /// A plan under construction: `ways` devices, consecutive in rank order, share a replica.
 struct GroupPlan {
@@ -44,19 +42,20 @@ struct GroupPlan {
   std::int64_t micro_batch = 1;          ///< samples of a replica at once
   CommunicatorId group{0};               ///< communicator of the devices of a replica
   CommunicatorId context{0}, expert{0};  ///< those of other axes of a mesh
-  CommunicatorId replicas{1};            ///< communicator of the devices in the same place of each replica
-  CommunicatorId all{2};                 ///< communicator of all devices
+  CommunicatorId replicas{0};            ///< those of the devices with the same part of the same layers
   Bytes element;                         ///< size of an activation or gradient in a message
   ShardedModel sharded;
   std::vector<std::int64_t> batch;  ///< samples of each layer on one device at once
   std::vector<LayerCalls> calls;    ///< collectives around the passes of each layer
-  double input_share = 1;           ///< share of a replica's input that each device loads
+  Model kept;                       ///< network whose memory is counted
   MemoryOptions memory;
-  ModelPartition partition{ModelPartition::Form::other, {}, {}, 1, 1, 1, "layers shared in this way"};
   std::optional<YamlValue> captured_trace;  ///< name of a trace that was captured at the shapes of the part
 };
 
-/// Begins a plan of groups of `ways` devices, with its communicators.
+/// @throws InputError at `where` if groups of `devices` do not make up the workers
+void check_groups(const Setting& setting, std::int64_t devices, const YamlValue& where);
+
+/// Begins a plan of groups of `ways` devices, with the communicator of each group.
 /// @throws InputError at `where` if `ways` does not divide the workers
 GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, std::int64_t ways,
                        const YamlValue& where);
@@ -94,18 +93,15 @@ TimesSource source_of_part(const GroupPlan& groups, const Trace& times);
 void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Trace& times,
                        const Memory& memory, Plan& plan);
 
-/// Adds the halo exchanges of the layers of a partitioned sample, with the device time of packing.
-void add_halos(const Setting& setting, const SpatialPartition& partition, GroupPlan& groups);
+/// Devices that share the positions of a sample, and the filters that each holds.
+struct PositionGroup {
+  CommunicatorId devices;
+  LocalFilters filters{};
+};
 
-/// Adds the all-to-all before the first whole layer, which turns parts of all samples of the group into whole
-/// samples of each device, and the one back for error signals.
-void add_resharding(const Model& model, const SpatialPartition& partition, GroupPlan& groups);
-
-/// Samples that batch-norm statistics cover: those of the devices of a sample, of each device, or of all.
-enum class Statistics { group, local, all };
-
-/// Adds an all-reduce of statistics after every batch-norm layer, forward and backward.
-void add_statistics(const Model& model, Statistics over, GroupPlan& groups);
+/// Adds the halo exchanges of these layers of a partitioned sample, with the device time of packing.
+void add_halos(const Setting& setting, const SpatialPartition& partition, LayerRange layers,
+               const PositionGroup& group, GroupPlan& groups);
 
 /// @param over  ranks whose samples the statistics of batch norm cover
 /// @returns reason why batch norm in a group of `ways` differs from that of one rank; empty if it does not
@@ -114,21 +110,6 @@ std::string statistics_problem(const Model& model, int over, int ways);
 /// Notes which keys have no effect on the plan. Its collectives must be complete.
 /// @param instead  see note_ineffective_communication
 void note_ineffective_group(const GroupPlan& groups, const std::string& instead, Plan& plan);
-
-/// Adds the rest of the plan: gradient sums, layer times, the role, memory and the columns.
-/// @param in_memory  network whose memory is counted: the device's part, or the model where memory options
-///                   split it
-Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory);
-
-/// Reason why kernels cannot compute the forward pass of a network with dropout again.
-constexpr const char* kRecomputedDropout =
-    "recomputation of dropout, which would drop other elements the second time";
-
-/// If no kernels exist for the parts of a division, lets the ranks of one process train the undivided network
-/// together (ModelPartition::Form::group), which only ranks of one process can do.
-/// @param problem  reason why the group computes other values than one rank would; empty if it does not
-void allow_one_network(const GroupPlan& groups, const Model& model, const std::string& problem,
-                       ModelPartition& partition);
 
 /// Throws InputError at `where` unless `problem` is empty.
 void refuse_if(const std::string& problem, const YamlValue& where);
@@ -150,26 +131,6 @@ HaloExchange returned(const HaloExchange& halo);
 /// Time of a device to pack the halos that it sends into one buffer, or to unpack those that it received.
 /// Each byte is read and written once.
 Seconds packing_seconds(const Device& device, Bytes halo);
-
-// Strategies in which groups of devices share a replica. Each is a way to partition the network
-// (models/partition) with the program `pipeline_stage`.
-
-Strategy spatial_strategy();
-Strategy filter_parallel_strategy();
-Strategy tensor_strategy();
-Strategy mixture_of_experts_strategy();
-Strategy model_parallel_strategy();
-
-/// The division of the network among ranks under `kind: spatial` and a replica of `batch` samples. Layer
-/// times need not be known.
-/// @param workers  all workers
-ModelPartition spatial_partition(const YamlValue& value, const Model& model, int workers, std::int64_t batch);
-
-/// The division of the network among ranks under `kind: filter_parallel` and a replica of `batch` samples.
-ModelPartition filter_partition(const YamlValue& value, const Model& model, std::int64_t batch);
-
-/// The division of the network among ranks under `kind: tensor` and a replica of `batch` samples.
-ModelPartition tensor_partition(const YamlValue& value, const Model& model, std::int64_t batch);
 
 /// The division of the network among `machines` ranks (`model_parallel`) and a replica of `batch` samples.
 ModelPartition machine_partition(const Model& model, int machines, const GroupOptions& options,

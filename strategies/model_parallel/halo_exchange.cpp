@@ -112,10 +112,11 @@ class Schedules {
   std::map<std::vector<int>, std::shared_ptr<const Schedule>> known_;
 };
 
-Call add_halo(const HaloExchange& halo, Schedules& schedules, const Device& device, GroupPlan& groups) {
+Call add_halo(const HaloExchange& halo, CommunicatorId devices, Schedules& schedules, const Device& device,
+              GroupPlan& groups) {
   if (halo.schedule == nullptr) return {};
   const Bytes size = groups.micro_batch * halo.elements * groups.element;
-  const CollectiveId collective = add_collective(groups.plan, Collective::Kind::exchange, groups.group, size);
+  const CollectiveId collective = add_collective(groups.plan, Collective::Kind::exchange, devices, size);
   if (collective.exists()) groups.plan.collectives.back().schedule = schedules.shared(halo.schedule);
   const Bytes busiest = groups.micro_batch * halo.busiest * groups.element;
   return {collective, "halo", packing_seconds(device, busiest)};
@@ -131,30 +132,33 @@ std::vector<std::vector<HaloMessage>> received(const std::vector<std::vector<Lay
 
 }  // namespace
 
-void add_halos(const Setting& setting, const SpatialPartition& partition, GroupPlan& groups) {
+void add_halos(const Setting& setting, const SpatialPartition& partition, LayerRange layers,
+               const PositionGroup& group, GroupPlan& groups) {
   const Model& model = setting.model;
   std::vector<std::vector<LayerHalo>> devices;
   for (int device = 0; device < device_count(partition.parts); ++device)
     devices.push_back(device_halos(model, partition, device));
   const std::vector<bool> backward = backward_data_needed(model);
   Schedules schedules;
-  for (std::size_t i = 0; i < model.layers.size() && partition.splits(i); ++i) {
+  for (std::size_t i = layers.first; std::cmp_less(i, layers.last) && partition.splits(i); ++i) {
     LayerCalls& calls = groups.calls[i];
     const auto halo = [&](std::vector<HaloMessage> LayerHalo::*pass) {
       return halo_exchange(partition.parts, received(devices, i, pass));
     };
     const auto add = [&](const HaloExchange& exchange, Array array) {
-      const Call call = add_halo(exchange, schedules, setting.device, groups);
+      const Call call = add_halo(exchange, group.devices, schedules, setting.device, groups);
       if (!call.collective.exists()) return call;
       groups.plan.collectives.back().buffer.array = array;
       groups.plan.collectives.back().layer = i;
       return call;
     };
     calls.forward_halo = add(halo(&LayerHalo::forward), Array::activations);
-    if (groups.sharded.summed_in_group[i]) {
+    const bool own =
+        group.filters == LocalFilters::own_positions && model.layers[i].kind == LayerKind::locally_connected;
+    if (!own) {
       calls.backward_halo = add(halo(&LayerHalo::backward), Array::errors);
     } else if (backward[i]) {
-      // A neighbour's outputs have filters that this device does not have (locally connected). So each device
+      // A neighbour's outputs have filters that this device does not have. So each device
       // computes what its outputs contribute to the gradients of halos, and sends that back.
       const Call back = add(returned(halo(&LayerHalo::forward)), Array::errors);
       if (back.collective.exists()) calls.after_backward.push_back(back);
@@ -166,41 +170,6 @@ void add_halos(const Setting& setting, const SpatialPartition& partition, GroupP
       calls.sides = std::max({calls.sides, static_cast<int>(halos[i].forward.size()),
                               static_cast<int>(halos[i].backward.size())});
   }
-}
-
-void add_resharding(const Model& model, const SpatialPartition& partition, GroupPlan& groups) {
-  if (partition.whole_from == 0 || partition.whole_from >= model.layers.size()) return;
-  const Layer& first = model.layers[partition.whole_from];
-  const Bytes matrix = static_cast<double>(groups.micro_batch) * elements(first.input) * groups.element;
-  LayerCalls& calls = groups.calls[partition.whole_from];
-  const CollectiveId forward =
-      add_collective(groups.plan, Collective::Kind::all_to_all, groups.group, matrix);
-  if (!forward.exists()) return;
-  groups.plan.collectives.back().layer = partition.whole_from;
-  calls.before_forward.push_back({forward, "exchange"});
-  if (!backward_data_needed(model)[partition.whole_from]) return;
-  calls.after_backward.push_back({forward, "exchange"});
-}
-
-void add_statistics(const Model& model, Statistics over, GroupPlan& groups) {
-  if (over == Statistics::local) return;
-  const CommunicatorId communicator = over == Statistics::group ? groups.group : groups.all;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    if (model.layers[i].kind != LayerKind::batch_norm) continue;
-    const Bytes size = batch_norm_statistics(model.layers[i]);
-    const CollectiveId sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, size);
-    if (!sum.exists()) continue;
-    Collective& statistics = groups.plan.collectives.back();
-    statistics.buffer.array = Array::statistics;
-    statistics.layer = i;
-    groups.calls[i].after_forward.push_back({sum, "statistics"});
-    groups.calls[i].after_backward.push_back({sum, "statistics"});
-  }
-}
-
-std::string statistics_problem(const Model& model, int over, int ways) {
-  if (over == ways || std::ranges::count(model.layers, LayerKind::batch_norm, &Layer::kind) == 0) return "";
-  return "batch-norm statistics of other samples than those of the group";
 }
 
 }  // namespace stepcast

@@ -27,7 +27,7 @@ GroupPlan exchanging_groups(const Setting& setting, const ServerOptions& options
   groups.sharded = std::move(partitioned.sharded);
   groups.captured_trace = options.part_trace;
   add_exchanges(layers, groups);
-  add_halos(setting, partitioned.spatial, groups);
+  add_halos(setting, partitioned.spatial, layers, {groups.group, LocalFilters::own_positions}, groups);
   return groups;
 }
 

@@ -153,12 +153,22 @@ TEST_CASE("a dense layer whose activation a norm reads is not partitioned", "[mo
   CHECK(layer_named(sharded.part, "token_types").parameters.front().shape == Shape{2, 768});
 }
 
+namespace {
+
+ShardedModel with_experts(const Model& model, const Experts& experts) {
+  ShardedModel sharded = shard_tensor(model, 1);
+  share_experts(experts, sharded);
+  return sharded;
+}
+
+}  // namespace
+
 TEST_CASE("the experts of a network are partitioned as they are", "[models]") {
   const Model model = shipped_model("mixtral-8x7b");
   Experts experts;
   experts.ways = 4;
   experts.capacity_factor = 1.5;
-  const ShardedModel sharded = shard_experts(model, experts);
+  const ShardedModel sharded = with_experts(model, experts);
   const auto all = Exchange::Kind::all_to_all;
   for (const auto where : {&LayerExchange::before_forward, &LayerExchange::after_forward,
                            &LayerExchange::before_backward, &LayerExchange::after_backward})
@@ -179,7 +189,7 @@ TEST_CASE("experts replace hidden layers and need four all-to-alls per block", "
   experts.count = 16;
   experts.ways = 8;
   experts.top = 2;
-  const ShardedModel sharded = shard_experts(model, experts);
+  const ShardedModel sharded = with_experts(model, experts);
   const auto all = Exchange::Kind::all_to_all;
   CHECK(count(sharded, &LayerExchange::before_forward, all) == 6);
   CHECK(count(sharded, &LayerExchange::after_forward, all) == 6);
@@ -199,10 +209,10 @@ TEST_CASE("the capacity factor adds rows for uneven experts", "[models]") {
   roomy.capacity_factor = 1.25;
   even.ways = roomy.ways = 4;
   double small = 0, large = 0;
-  for (const LayerExchange& layer : shard_experts(model, even).exchanges) {
+  for (const LayerExchange& layer : with_experts(model, even).exchanges) {
     for (const Exchange& exchange : layer.before_forward) small += exchange.elements;
   }
-  for (const LayerExchange& layer : shard_experts(model, roomy).exchanges) {
+  for (const LayerExchange& layer : with_experts(model, roomy).exchanges) {
     for (const Exchange& exchange : layer.before_forward) large += exchange.elements;
   }
   CHECK(large == Approx(1.25 * small));

@@ -93,6 +93,7 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
                        "mesh: {pipeline: 2}, split: blocks, accumulation: 2, shard: parameters, recompute: "
                        "selective}",
                    4, 2, &kAttention, Kind::sequences},
+      LearningCase{mesh + "mesh: {spatial: 2}, halo_overlap: false}", 4, 2, &kImages, Kind::images},
       LearningCase{"{kind: tensor, ways: 2}", 2, 1, &kBlocks, Kind::sequences},
       LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
   CAPTURE(c.strategy);

@@ -369,7 +369,7 @@ TEST_CASE("a mesh that cannot be is refused with place and reason", "[sim][mesh]
           "none");
   refused("mesh: {expert: 3}",
           "36: strategy.mesh.expert: 8 devices of data x context cannot form groups of 3; give a divisor");
-  refused("mesh: {expert: 2}", "36: strategy.mesh.expert: the network has no layers of kind experts");
+  refused("mesh: {expert: 2}", "1: strategy.experts: missing (expected experts a layer)");
   refused(
       "mesh: {context: 8}, context_exchange: all_to_all",
       "37: strategy.mesh.context: layer block0_attention has 4 heads of keys on a device, which 8 devices "

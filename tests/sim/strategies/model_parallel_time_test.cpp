@@ -181,16 +181,15 @@ TEST_CASE("recomputation pays the forward pass twice, with what it exchanges", "
   const double kept = 23 * kLayer, again = 23 * 0.010, block = kLatency + 4 * 32 * 64 / kBandwidth;
   const double scores = kLatency + 4 * 2 * 32 / kBandwidth;
   const std::string tensor = "{kind: tensor, ways: 2, halo_overlap: false, recompute: true, " + kAfter;
-  // The forward pass has two sums a block and two of the scores; the backward pass has two a block and that
-  // of the vocabulary.
-  const double sums = 2 * (4 * block + scores) + 5 * block;
-  CHECK(step(2, kBlocks, tensor + "}") == exactly(kept + again + sums));
-  CHECK(step(2, kBlocks, tensor + ", accumulation: 3}", 3) ==
-        exactly(3 * (kept + again + sums) - 2 * 23 * 0.001));
-  // A pipeline computes the blocks again, not the last norm, the vocabulary and the loss with its sum.
+  // The forward pass has two sums a block and one of the scores; the backward pass has two a block and that
+  // of the vocabulary. Blocks are computed again, not the last norm, the vocabulary and the loss with its
+  // sum.
+  const double whole = kept + again - 3 * 0.010 + 2 * (4 * block + scores) + 5 * block - scores;
+  CHECK(step(2, kBlocks, tensor + "}") == exactly(whole));
+  CHECK(step(2, kBlocks, tensor + ", accumulation: 3}", 3) == exactly(3 * whole - 2 * 23 * 0.001));
   CHECK(step(2, kBlocks,
              "{kind: pipeline, stages: 1, tensor: 2, halo_overlap: false, recompute: true, " + kAfter +
-                 "}") == exactly(kept + again - 3 * 0.010 + sums - scores));
+                 "}") == exactly(whole));
 
   const double halos = 2 * (2 * kLatency + 5 * (256 + 512) / kBandwidth + packing(5 * (256 + 512))) +
                        kLatency + 5 * 512 / kBandwidth + packing(5 * 512);
@@ -202,15 +201,19 @@ TEST_CASE("sums of gradients go on beside the next stretch that is computed agai
   const std::string strategy = "{kind: tensor, ways: 1, recompute: true, bucket: tensor, all_reduce: ring";
   const double beside = step(2, kBlocks, strategy + "}");
   const double first_norm = ring(2, 4.0 * 64);  // the last to be ready: scale and shift, in turn
-  CHECK(beside == exactly(23 * (kLayer + 0.010) + 2 * first_norm));
+  CHECK(beside == exactly(23 * (kLayer + 0.010) - 3 * 0.010 + 2 * first_norm));
 }
 
-TEST_CASE("recomputation holds the outputs of additions and one stretch between them", "[sim]") {
-  const auto held = [](const std::string& recompute) {
-    return PlannedRun(2, kBlocks, "{kind: tensor, ways: 2" + recompute + "}", 3).plan.memory;
+TEST_CASE("recomputation without blocks holds the outputs of additions and one stretch between them",
+          "[sim]") {
+  const std::string residual =
+      "{name: residual, source: s, input: [64], layers: [{name: a, kind: dense, units: 64}, {name: b, kind: "
+      "dense, units: 64}, {name: s, kind: add, inputs: [b, a]}, {name: c, kind: dense, units: 64}, {name: d, "
+      "kind: dense, units: 64}, {name: t, kind: add, inputs: [d, c]}, {name: l, kind: mean_squared_error}]}";
+  const auto held = [&](const std::string& recompute) {
+    return PlannedRun(2, residual, "{kind: filter_parallel, ways: 2" + recompute + "}", 3).plan.memory;
   };
-  // The second half of a block has the norm, two layers on half of the 256 hidden units, and the contraction.
-  const double sums = 4 * 32 * 64, stretch = 32 * (64 + 2 * 128 + 64);
+  const double sums = 2 * 32, stretch = 2 * 32;  // of one device
   CHECK(held(", recompute: true").activations.value == 3 * 4 * (sums + stretch));
   CHECK(held(", recompute: true").total() < held("").total());
   CHECK(held(", recompute: true").weights == held("").weights);
@@ -301,7 +304,8 @@ TEST_CASE("bad splits and shares are refused with place and reason", "[sim][erro
   CHECK_THROWS_WITH(PlannedRun(3, kBlocks, "{kind: tensor, ways: 3}"),
                     Catch::Matchers::Contains("has 4 heads, which 3 devices cannot share evenly"));
   CHECK_THROWS_WITH(PlannedRun(2, kBlocks, "{kind: tensor, ways: 2, recompute: blocks}"),
-                    "strategy.yaml:1:36: strategy.recompute: expected true or false, got \"blocks\"");
+                    "strategy.yaml:1:36: strategy.recompute: expected true, false, none, selective, "
+                    "operators, full, stage or {every: N}, got \"blocks\"");
   CHECK_THROWS_WITH(PlannedRun(2, kBlocks, "{kind: mixture_of_experts, ways: 2, experts: 3}"),
                     Catch::Matchers::Contains("strategy.experts: 2 devices cannot share 3 experts evenly"));
   CHECK_THROWS_WITH(PlannedRun(4, kDense, "{kind: zero, stage: 4}"),

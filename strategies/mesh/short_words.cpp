@@ -1,0 +1,227 @@
+#include <algorithm>
+
+#include "core/fields.hpp"
+#include "strategies/mesh/mesh.hpp"
+#include "strategies/mesh/spatial_axis.hpp"
+#include "strategies/mesh/stages.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Options by the keys that every short word has.
+MeshOptions read_short_options(const YamlMap& map) {
+  MeshOptions options;
+  options.group = read_group_options(map);
+  options.gradient = options.group.training.element();
+  return options;
+}
+
+/// The plan of a short word other than `pipeline`. @param where  the key that is wrong if it does not fit
+Plan plan_group(const YamlMap& map, const YamlValue& where, const Setting& setting, MeshOptions options) {
+  if (const auto again = map.maybe("recompute"))
+    options.recompute = read_recompute(*again, PipelineOrder::one_forward_one_backward);
+  options.group_columns = true;
+  return plan_mesh(map, {where, where, where, where}, setting, options);
+}
+
+/// Keys of a short word: those of groups of devices, `recompute`, and its own.
+Keys short_keys(const Keys& own) {
+  return joined_keys({group_keys(), {recompute_key()}, own});
+}
+
+Fields<Mesh> devices_named(std::string_view name, int Mesh::*axis, const std::string& meaning) {
+  return {
+      field(name, axis, integer(1, kMostDevices), required(meaning + ", an integer >= 1"), lasting(meaning))};
+}
+
+/// A short word whose one key of its own is the size of an axis.
+struct OneAxis {
+  Fields<Mesh> fields;
+  LayerDivision division;
+  Keys keys;
+
+  OneAxis(std::string_view name, const std::string& meaning, LayerDivision how)
+      : fields(devices_named(name, &Mesh::tensor, meaning)),
+        division(how),
+        keys(short_keys(joined_keys({fields.keys(), {part_trace_key()}}))) {}
+
+  Plan plan(const YamlValue& value, const Setting& setting) const {
+    const YamlMap map = read_map(value, keys);
+    MeshOptions options = read_short_options(map);
+    read_fields(map, fields, options.mesh);
+    options.division = division;
+    return plan_group(map, map.at(fields.keys().front().name), setting, options);
+  }
+};
+
+const OneAxis& filters() {
+  static const OneAxis axis("ways", "devices that share a replica", LayerDivision::filters);
+  return axis;
+}
+
+const OneAxis& blocks() {
+  static const OneAxis axis("ways", "devices that share a replica", LayerDivision::blocks);
+  return axis;
+}
+
+const OneAxis& machines() {
+  static const OneAxis axis("machines", "machines that share a replica", LayerDivision::machines);
+  return axis;
+}
+
+const Keys& spatial_keys() {
+  static const Keys keys =
+      short_keys(joined_keys({{{"split", "integer or list", "a divisor of the workers", "required",
+                                "devices a sample: 4 strips, or [2, 2] along each dimension"}},
+                              position_keys(),
+                              {part_trace_key()}}));
+  return keys;
+}
+
+Plan read_spatial(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = read_map(value, spatial_keys());
+  MeshOptions options = read_short_options(map);
+  const YamlValue split = map.at("split", "devices a sample, such as 4 or [2, 2]");
+  read_positions(map, split, setting.model, options);
+  return plan_group(map, split, setting, options);
+}
+
+const Fields<Mesh>& expert_ways() {
+  static const Fields<Mesh> fields = devices_named("ways", &Mesh::expert, "devices that share a replica");
+  return fields;
+}
+
+const Keys& mixture_keys() {
+  static const Keys keys = short_keys(joined_keys({expert_ways().keys(), expert_keys()}));
+  return keys;
+}
+
+Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = read_map(value, mixture_keys());
+  MeshOptions options = read_short_options(map);
+  read_fields(map, expert_ways(), options.mesh);
+  read_experts(map, setting.model, options);
+  check_groups(setting, options.mesh.expert, map.at("ways"));
+  return plan_group(map, map.at(map.has("experts") ? "experts" : "ways"), setting, options);
+}
+
+void read_zero_stage(const YamlValue& value, MeshOptions& options) {
+  options.shard = static_cast<MemoryOptions::Zero>(value.integer(0, 2));
+  if (options.shard != MemoryOptions::Zero::none) options.scatters = "with zero: " + value.text();
+}
+
+const Fields<MeshOptions>& pipeline_fields() {
+  using Options = MeshOptions;
+  const Form<std::int64_t> count = integer(1, kMostDevices);
+  static const Fields<Options> fields{
+      part(&Options::mesh,
+           field("stages", &Mesh::pipeline, count, required("an integer >= 1"), "stages of layers")),
+      part(&Options::group,
+           field("micro_batches", &GroupOptions::micro_batches, count, "micro-batches in a step")),
+      part(&Options::mesh, field("tensor", &Mesh::tensor, count, "devices that share the layers of a stage")),
+      field<Options>({"zero", "integer", "0 to 2", "0", "ZeRO stage over the replicas of a stage"},
+                     read_zero_stage)};
+  return fields;
+}
+
+const Keys& pipeline_keys() {
+  static const Keys keys = [] {
+    Keys all = short_keys(joined_keys({pipeline_fields().keys(), {part_trace_key()}, stage_keys()}));
+    // The reader accepts this key of other strategies to say which key to use.
+    std::ranges::find(all, "accumulation", &Key::name)->meaning = "not valid: give micro_batches";
+    return all;
+  }();
+  return keys;
+}
+
+Plan read_pipeline(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = read_map(value, pipeline_keys());
+  MeshOptions options = read_short_options(map);
+  read_fields(map, pipeline_fields(), options);
+  read_stages(map, "micro_batches", options);
+  if (options.shard == MemoryOptions::Zero::gradients && !options.group.overlap)
+    map.at("zero").refuse(
+        "2 is only valid with overlap: true, because gradients are scattered during every backward pass");
+  if (map.has("accumulation"))
+    map.at("accumulation").refuse("not valid with kind: pipeline; give micro_batches");
+  const YamlValue stages = map.at("stages");
+  options.shard_ways = std::max(1, setting.workers() / options.mesh.pipeline / options.mesh.tensor);
+  const YamlValue tensor = map.has("tensor") ? map.at("tensor") : stages;
+  return plan_mesh(map, {stages, stages, tensor, stages}, setting, options);
+}
+
+}  // namespace
+
+Strategy spatial_strategy() {
+  return {
+      "spatial",
+      "height and width of each sample are partitioned over the devices of a group, with halo exchanges",
+      "N. Dryden et al., Improving strong-scaling of CNN training by exploiting finer-grained parallelism, "
+      "IPDPS 2019",
+      read_spatial,
+      spatial_keys(),
+      "{kind: spatial, split: [2, 2]}",
+      "small-mesh"};
+}
+
+Strategy filter_parallel_strategy() {
+  return {"filter_parallel",
+          "filters of each layer are partitioned over the devices of a group",
+          "A. Krizhevsky, One weird trick for parallelizing convolutional neural networks, arXiv:1404.5997; "
+          "N. Dryden et al., Channel and filter parallelism for large-scale CNN training, SC 2019",
+          [](const YamlValue& value, const Setting& setting) { return filters().plan(value, setting); },
+          filters().keys,
+          "{kind: filter_parallel, ways: 2}",
+          "small-cnn"};
+}
+
+Strategy tensor_strategy() {
+  return {"tensor",
+          "transformer blocks are partitioned over the devices of a group, by heads and hidden units",
+          "M. Shoeybi et al., Megatron-LM: training multi-billion parameter language models using model "
+          "parallelism, arXiv:1909.08053",
+          [](const YamlValue& value, const Setting& setting) { return blocks().plan(value, setting); },
+          blocks().keys,
+          "{kind: tensor, ways: 2}",
+          "small-transformer",
+          {"megatron"}};
+}
+
+Strategy mixture_of_experts_strategy() {
+  return {"mixture_of_experts",
+          "data parallelism with experts that are partitioned over the devices of a group",
+          "D. Lepikhin et al., GShard: scaling giant models with conditional computation and automatic "
+          "sharding, ICLR 2021",
+          read_mixture_of_experts,
+          mixture_keys(),
+          "{kind: mixture_of_experts, ways: 2, experts: 4}",
+          "small-transformer",
+          {"moe"}};
+}
+
+Strategy model_parallel_strategy() {
+  return {"model_parallel",
+          "a network is partitioned over machines (DistBelief)",
+          "J. Dean et al., Large scale distributed deep networks, NIPS 2012",
+          [](const YamlValue& value, const Setting& setting) { return machines().plan(value, setting); },
+          machines().keys,
+          "{kind: model_parallel, machines: 2}",
+          "small-cnn"};
+}
+
+Strategy pipeline_strategy() {
+  Strategy strategy{
+      "pipeline",
+      "stages of layers, with data and tensor parallelism inside each stage",
+      "Y. Huang et al., GPipe, NeurIPS 2019; D. Narayanan et al., PipeDream, SOSP 2019; D. Narayanan et "
+      "al., Efficient large-scale language model training on GPU clusters using Megatron-LM, SC 2021",
+      read_pipeline,
+      pipeline_keys(),
+      "{kind: pipeline, stages: 2, micro_batches: 2}",
+      "small-transformer",
+      {"gpipe"}};
+  strategy.exchanges_every_step = false;
+  return strategy;
+}
+
+}  // namespace stepcast
