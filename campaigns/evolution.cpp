@@ -23,7 +23,7 @@ Values values_of(const Space& space, const std::vector<double>& genes) {
 }
 
 double mutation_size(const Mutation& mutation) {
-  const double left = 1 - static_cast<double>(mutation.generation) / mutation.generations;
+  const double left = 1 - 1.0 * mutation.generation / mutation.generations;
   return 1 - std::pow(mutation.r1, std::pow(left, 3));
 }
 

@@ -120,7 +120,7 @@ double TrainingRun::speed() const {
 }
 
 double TrainingRun::live_share() const {
-  return static_cast<double>(live_) / faults_.nodes;
+  return 1.0 * live_ / faults_.nodes;
 }
 double TrainingRun::target() const {
   return writes_checkpoints() ? std::min(next_checkpoint_, faults_.training.value) : faults_.training.value;

@@ -59,7 +59,7 @@ CampaignSchedule::CampaignSchedule(const Campaign& campaign) : campaign_(campaig
 }
 
 double CampaignSchedule::group_devices() const {
-  return static_cast<double>(campaign_.training_devices) * campaign_.folds_at_once;
+  return 1.0 * campaign_.training_devices * campaign_.folds_at_once;
 }
 
 CampaignProposal CampaignSchedule::propose() {

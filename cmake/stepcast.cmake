@@ -113,7 +113,8 @@ function(stepcast_precompile_tests target)
 endfunction()
 
 # Several files are compiled as one, so each has a namespace of its own (stepcast::FILE).
-# stepcast_tests(core LIBRARIES core): builds the folder's tests as one executable. CTest runs each TEST_CASE in a process of
+# stepcast_tests(core LIBRARIES core): builds the tests of the folder of this name, or else of the current folder, as one
+# executable. CTest runs each TEST_CASE in a process of
 # its own, because SimGrid 3.32 keeps its clock and configuration across engines. EXCLUDE as above; SOURCES: files of other
 # folders; TIMEOUT: seconds of a test (300); LONG: cases with the tag [long] get the label `long`, so that `ctest --preset long`
 # runs them, and test.sh does not.
@@ -122,11 +123,18 @@ function(stepcast_tests name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
-  stepcast_sources(sources "${arg_EXCLUDE}")
+  if(NOT IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${name})
+    set(folder .)
+    stepcast_sources(sources "${arg_EXCLUDE}")
+  else()
+    set(folder ${name})
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${name}/*.cpp)
+  endif()
   stepcast_compile_apart("${arg_APART}" ${sources})
   add_executable(${name}_tests ${sources} ${arg_SOURCES})
-  set_target_properties(${name}_tests PROPERTIES UNITY_BUILD_BATCH_SIZE 8)  # names of more files would collide
-  target_include_directories(${name}_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  set_target_properties(${name}_tests PROPERTIES UNITY_BUILD_BATCH_SIZE 8  # names of more files would collide
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${folder})
+  target_include_directories(${name}_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   target_link_libraries(${name}_tests PRIVATE ${arg_LIBRARIES} Catch2::Catch2WithMain)
   target_compile_definitions(${name}_tests PRIVATE STEPCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   stepcast_precompile_tests(${name}_tests)
@@ -134,8 +142,10 @@ function(stepcast_tests name)
   target_compile_options(${name}_tests PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)  # compiles in three quarters of -O2's time
   if(arg_LONG)
     catch_discover_tests(${name}_tests TEST_SPEC "[long]" TEST_PREFIX "${name}: "
+      WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${folder}
       PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS long COST 50)  # the longest start first
     set(others TEST_SPEC "~[long]")
   endif()
-  catch_discover_tests(${name}_tests ${others} TEST_PREFIX "${name}: " PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  catch_discover_tests(${name}_tests ${others} TEST_PREFIX "${name}: " WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${folder}
+    PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()

@@ -2,14 +2,12 @@
 # Chakra traces, read and played by a reader of its own (chakra_reader.py): all nodes end by ASTRA-sim's rules, and on a network that
 # takes no time they end when stepcast's own simulation does.
 # Usage: tests/chakra.sh STEPCAST
-set -eu
 stepcast=$(realpath "$1")
-tests=$(realpath "$(dirname "$0")")
-export STEPCAST_DATA=$tests/.. PYTHONDONTWRITEBYTECODE=1
+. "$(dirname "$0")/setup.sh"
+set -e
+tests=$source_folder/tests
+export PYTHONDONTWRITEBYTECODE=1
 command -v python3 >/dev/null || exit 77
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 
 cat >fast.yaml <<'END2'
 name: fast

@@ -1,13 +1,8 @@
 #!/bin/bash
 # A simulation process that is killed in the middle of a sweep costs its point alone: the point is a row with the reason, the
 # other points are simulated, and run exits with 4. Usage: tests/dead-process.sh STEPCAST
-set -u
 stepcast=$(realpath "$1")
-STEPCAST_DATA=$(realpath "$(dirname "$0")/..")
-export STEPCAST_DATA
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
+. "$(dirname "$0")/setup.sh"
 
 cat >sweep.yaml <<'END'
 name: sweep
@@ -29,7 +24,6 @@ kill -KILL $child
 wait $run
 code=$?
 
-failures=0
 check() {
   "$@" || { echo "FAILED: $*"; cat err; cat results/results.csv; failures=1; }
 }

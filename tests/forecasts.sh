@@ -2,13 +2,9 @@
 # `stepcast validate --forecasts 2` captures, freezes a forecast and runs the points by turns, and compares the mean forecast with the mean of
 # all runs.
 # Usage: tests/forecasts.sh STEPCAST
-set -euo pipefail
 stepcast=$(realpath "$1")
-STEPCAST_DATA=$(realpath "$(dirname "$0")/..")
-export STEPCAST_DATA
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+. "$(dirname "$0")/setup.sh"
+set -eo pipefail
 cp "$STEPCAST_DATA/tests/two-strategies.yaml" tiny.yaml
 "$stepcast" validate tiny.yaml --ranks 2 --accept-disturbed --repeats 1 --forecasts 2 --set batch_per_worker=8 --set noise.jitter=trace -o both >out 2>&1 ||
   { cat out; exit 1; }

@@ -11,18 +11,8 @@ if [ "${2:-}" != inside ]; then
   exit 77
 fi
 stepcast=$(realpath "$1")
-STEPCAST_DATA=$(realpath "$(dirname "$0")/..")
-export STEPCAST_DATA
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
+. "$(dirname "$0")/setup.sh"
 mkdir disk
-failures=0
-fail() {
-  echo "FAILED: $1"
-  head -c 600 out err
-  failures=$((failures + 1))
-}
 scenario=$STEPCAST_DATA/scenarios/quickstart.yaml
 small=(--set 'sweep.workers=[1, 2, 4, 8]')
 
@@ -126,4 +116,4 @@ for option in size=4k size=64k size=1m size=4m ro; do
 done
 
 echo "$ended_full of 15 disks were too small"
-[ $failures -eq 0 ] || { echo "$failures checks failed"; exit 1; }
+end_test

@@ -2,23 +2,18 @@
 # What an importer writes passes its own reader: every kind of input that import, import-platform, calibrate --from and init turn into a file,
 # then `stepcast check` of the file.
 # Usage: tests/importers.sh STEPCAST
-set -u
 stepcast=$(realpath "$1")
-source_folder=$(realpath "$(dirname "$0")/..")
-export STEPCAST_DATA=$source_folder
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-failures=0 files=0
+. "$(dirname "$0")/setup.sh"
+files=0
 
 # passes FILES ARGUMENTS...: stepcast ARGUMENTS writes the FILES (separated by commas), and each of them is right.
 passes() {
   local written=$1 file
   shift
-  "$stepcast" "$@" >out 2>&1 </dev/null || { echo "FAILED: stepcast $*"; head -c 500 out; failures=$((failures + 1)); return; }
+  "$stepcast" "$@" >out 2>&1 </dev/null || { fail "stepcast $*"; return; }
   for file in ${written//,/ }; do
     files=$((files + 1))
-    "$stepcast" check "$file" >out 2>&1 || { echo "FAILED: check of $file: stepcast $*"; head -c 500 out; failures=$((failures + 1)); }
+    "$stepcast" check "$file" >out 2>&1 || fail "check of $file: stepcast $*"
   done
 }
 
@@ -97,13 +92,13 @@ for step in 1000 2000; do
 done
 echo "{\"traceEvents\":[$events]}" >profile.json
 passes net.yaml,trace.yaml import profile.json --batch 2 --write-model net.yaml -o trace.yaml
-grep -q 'host:' trace.yaml && { echo "FAILED: the host's times of a profiled step are in the trace"; failures=$((failures + 1)); }
+grep -q 'host:' trace.yaml && fail "the host's times of a profiled step are in the trace"
 passes net.yaml,trace.yaml import profile.json --batch 2 --step "0.4 ms" --write-model net.yaml -o trace.yaml
-grep -q 'host:' trace.yaml || { echo "FAILED: --step: no host's times"; failures=$((failures + 1)); }
+grep -q 'host:' trace.yaml || fail "--step: no host's times"
 "$stepcast" import profile.json --batch 2 --step "0.6 ms" --write-model net.yaml -o trace.yaml 2>&1 | grep -qF 'up to the 0.5 ms of a profiled step' ||
-  { echo "FAILED: --step above the profiled step"; failures=$((failures + 1)); }
+  fail "--step above the profiled step"
 "$stepcast" import profile.json --batch 2 --model net.yaml -o trace.yaml 2>&1 | grep -qF 'CompiledFunction is several layers in one' ||
-  { echo "FAILED: --model with a compiled region"; failures=$((failures + 1)); }
+  fail "--model with a compiled region"
 
 onnx='
 from onnx import TensorProto, helper

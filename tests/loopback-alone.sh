@@ -3,13 +3,8 @@
 # network has no more listening sockets than before, except on the loopback. Where the system allows no network namespace,
 # mpirun's two sockets are left.
 # Usage: tests/loopback-alone.sh STEPCAST
-set -u
 stepcast=$(realpath "$1")
-STEPCAST_DATA=$(realpath "$(dirname "$0")/..")
-export STEPCAST_DATA
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
+. "$(dirname "$0")/setup.sh"
 allowed=2
 if unshare -n true 2>/dev/null || unshare -rn true 2>/dev/null; then allowed=0; fi
 
@@ -18,7 +13,6 @@ listening() {
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
     awk '$4 == "0A" && $2 !~ /^......7F:/ && $2 !~ /^0{24}01000000:/ && $2 !~ /^0{16}FFFF0000......7F:/ { print $2, $10 }' | sort
 }
-failures=0
 for cluster in memory loopback; do
   listening >before
   "$stepcast" validate "$STEPCAST_DATA/scenarios/validate/small.yaml" --ranks 2 --sleep --set noise.jitter=none --accept-disturbed --cluster $cluster \
@@ -32,12 +26,12 @@ for cluster in memory loopback; do
     waited=$((waited + 1))
     sleep 0.2
   done
-  [ -e "$cluster/ranks.log" ] || { echo "FAILED: $cluster: the ranks did not begin"; cat err; failures=1; }
+  [ -e "$cluster/ranks.log" ] || fail "$cluster: the ranks did not begin"
   kill -INT $pid 2>/dev/null
   wait $pid
   code=$?
-  [ $code -eq 4 ] || [ $code -eq 0 ] || { echo "FAILED: $cluster: exit code $code"; cat err "$cluster/ranks.log"; failures=1; }
+  [ $code -eq 4 ] || [ $code -eq 0 ] || { fail "$cluster: exit code $code"; cat "$cluster/ranks.log"; }
   count=$(sort -u seen | wc -l)
-  [ "$count" -le $allowed ] || { echo "FAILED: $cluster: $count sockets listen beyond the loopback"; sort -u seen; failures=1; }
+  [ "$count" -le $allowed ] || { fail "$cluster: $count sockets listen beyond the loopback"; sort -u seen; }
 done
-[ $failures -eq 0 ]
+end_test

@@ -1,14 +1,10 @@
 #!/bin/bash
 # Opens report.html in headless Chromium without a network: the script runs without errors, the table sorts, a series can be hidden, and a
 # picture is drawn. Exits 77 where Chromium is missing. Usage: tests/report-page.sh STEPCAST [PICTURE.png]
-set -u
 stepcast=$(realpath "$1")
 picture=${2:+$(realpath -m "$2")}
-export STEPCAST_DATA=$(realpath "$(dirname "$0")/..")
 command -v chromium >/dev/null || { echo "skipped: no chromium: apt-get install chromium"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
+. "$(dirname "$0")/setup.sh"
 fail() { echo "FAILED: $1"; exit 1; }
 "$stepcast" run "$STEPCAST_DATA/scenarios/resnet50-ethernet-cpu.yaml" --set 'sweep.strategy.all_reduce=[ring, halving_doubling]' --results-only -o page >out 2>&1 || fail "no results"
 

@@ -1,14 +1,12 @@
 #!/bin/bash
 # Timelines as Perfetto and Holistic Trace Analysis read them; their sums agree with results.csv.
 # Usage: tests/timelines.sh STEPCAST
-set -eu
 stepcast=$(realpath "$1")
-tests=$(realpath "$(dirname "$0")")
-export STEPCAST_DATA=$tests/.. PYTHONDONTWRITEBYTECODE=1
+. "$(dirname "$0")/setup.sh"
+set -e
+tests=$source_folder/tests
+export PYTHONDONTWRITEBYTECODE=1
 command -v python3 >/dev/null || exit 77
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 
 cat >tiny.yaml <<'END'
 name: tiny

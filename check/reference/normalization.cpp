@@ -32,7 +32,7 @@ struct Statistics {
 };
 
 Statistics statistics(const Array& x, const Groups& g) {
-  Statistics s{Array(g.count), Array(g.count), static_cast<double>(x.size()) / g.count};
+  Statistics s{Array(g.count), Array(g.count), 1.0 * x.size() / g.count};
   for (std::size_t i = 0; i < x.size(); ++i) s.mean[g.group_of(i)] += x[i] / s.size;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double difference = x[i] - s.mean[g.group_of(i)];

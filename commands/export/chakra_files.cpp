@@ -30,7 +30,7 @@ std::vector<std::vector<Transfer>> transfers_of(const Schedule& schedule) {
     for (int round = 0; round < phase.rounds; ++round) {
       for (const Edge& edge : *phase.edges) {
         if (round < edge.delay || round >= edge.delay + phase.active) continue;
-        const double share = static_cast<double>(phase.unit) * edge.chunks / schedule.parts;
+        const double share = 1.0 * phase.unit * edge.chunks / schedule.parts;
         transfers[edge.source].push_back({first + round, true, edge.target, share});
         transfers[edge.target].push_back({first + round, false, edge.source, share});
       }

@@ -20,7 +20,7 @@ constexpr double kTimedSeconds = 0.3;
 
 /// Steps of all workers.
 double worker_steps(const LearningRun& run) {
-  return static_cast<double>(run.experiment.plan.endpoints.size()) * learning_steps(run.experiment) *
+  return 1.0 * run.experiment.plan.endpoints.size() * learning_steps(run.experiment) *
          mini_batches_a_step(run.experiment.plan);
 }
 
@@ -54,7 +54,7 @@ double estimated_seconds(std::size_t run, std::int64_t all, const CutTraining& c
 double trainings_of(const LearningRun& run) {
   if (!run.experiment.campaign) return 1;
   const Campaign& campaign = run.experiment.campaign->campaign;
-  return static_cast<double>(campaign.points) * campaign.folds;
+  return 1.0 * campaign.points * campaign.folds;
 }
 
 /// An upper bound of the processor time of all trainings [s].

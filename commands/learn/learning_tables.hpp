@@ -36,7 +36,7 @@ struct TrendResult {
   double median_point = 0,
          median_over = 0;  ///< medians of the quantity; infinite if the target is not reached
 
-  double share() const { return seeds == 0 ? 0 : static_cast<double>(holds) / seeds; }
+  double share() const { return seeds == 0 ? 0 : 1.0 * holds / seeds; }
   /// "yes" if the claim holds in at least 90 % of the seeds, "no" in at most 10 %, else "open".
   std::string verdict() const;
 };

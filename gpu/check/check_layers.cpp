@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "check/cases.hpp"
+#include "check/layer_bench.hpp"
 #include "core/error.hpp"
 #include "core/yaml.hpp"
 #include "kernels/network/dropout_mask.hpp"
@@ -17,52 +17,9 @@ namespace {
 
 using test::Array;
 using test::Case;
+using test::LayerBench;
 
-constexpr std::uint64_t kSeed = 3;
 constexpr double kLossWeight = 0.25;  // the weight of one of four micro-batches
-
-/// One layer on a backend, with the memory that a network would give it.
-struct LayerBench {
-  LayerBench(Backend& backend, const Case& c, bool with_relu = false) {
-    Shape shape{c.batch};
-    shape.insert(shape.end(), c.layer.input.begin(), c.layer.input.end());
-    LayerSite site{.layer = &c.layer,
-                   .batch = c.batch,
-                   .inputs = {},
-                   .seed = kSeed,
-                   .index = 0,
-                   .loss_weight = kLossWeight};
-    site.with_relu = with_relu;
-    for (const Array& input : c.inputs) {
-      inputs.push_back(backend.make_tensor(shape));
-      inputs.back()->write(test::as_floats(input));
-      site.inputs.push_back(inputs.back().get());
-    }
-    kernel = backend.make_kernel(site);
-    const std::vector<std::size_t> stored = kernel->stored_elements();
-    for (std::size_t k = 0; k < stored.size(); ++k) {
-      memory.push_back(backend.allocate(stored[k]));
-      memory.push_back(backend.allocate(stored[k]));
-      kernel->bind(k, memory[2 * k].get(), memory[2 * k + 1].get());
-      kernel->write_parameter(k, test::as_floats(c.parameters[k]));
-    }
-    if (kernel->targets() != nullptr) kernel->targets()->write(test::as_floats(c.targets));
-  }
-
-  void connect(Backend& backend, const std::vector<Array>& output_gradients) {
-    std::vector<Tensor*> pointers;
-    for (const Array& gradient : output_gradients) {
-      gradients.push_back(backend.make_tensor(kernel->output().shape()));
-      gradients.back()->write(test::as_floats(gradient));
-      pointers.push_back(gradients.back().get());
-    }
-    kernel->connect_backward(pointers, std::vector<bool>(inputs.size(), true));
-  }
-
-  std::vector<std::unique_ptr<Tensor>> inputs, gradients;
-  std::vector<std::shared_ptr<float>> memory;
-  std::unique_ptr<LayerKernel> kernel;
-};
 
 /// Largest difference relative to the larger of 1 and the largest expected value; infinite if the lengths
 /// differ or a value is not finite.
@@ -86,8 +43,8 @@ std::vector<Array> two_halves(const Array& gradient) {
 
 void check_one(Backend& backend, const std::string& name, Case c, std::vector<Deviation>& found) {
   const std::size_t first = found.size();
-  c.dropout_key = dropout_key(kSeed, 0, 0);
-  LayerBench bench(backend, c);
+  c.dropout_key = dropout_key(test::kBenchSeed, 0, 0);
+  LayerBench bench(backend, c, kLossWeight);
   Array expected = reference::forward(c);
   bench.kernel->run(Pass::forward);
   const bool is_loss = bench.kernel->targets() != nullptr;
@@ -118,7 +75,7 @@ void check_norm_with_relu(Backend& backend, std::int64_t channels, bool adds, st
   const test::NormBeforeRelu made = test::norm_before_relu(channels);
   Case inputs = made.norm;
   if (adds) inputs.inputs.push_back(made.term);
-  LayerBench bench(backend, inputs, true);
+  LayerBench bench(backend, inputs, kLossWeight, true);
   Array expected = reference::forward(made.norm);
   Array masked = test::uniform_array(expected.size(), 99);
   bench.connect(backend, two_halves(masked));

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

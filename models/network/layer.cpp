@@ -1,6 +1,5 @@
 #include "models/network/layer.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <array>

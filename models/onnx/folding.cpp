@@ -148,7 +148,7 @@ std::optional<std::int64_t> computed(const std::string& type, std::int64_t a, st
   if (type == "Add") return a + b;
   if (type == "Sub") return a - b;
   if (type == "Div") return b == 0 ? std::nullopt : std::optional(a / b);
-  const bool fits = std::abs(static_cast<double>(a) * b) <= kLargest;
+  const bool fits = std::abs(1.0 * a * b) <= kLargest;
   return fits ? std::optional(a * b) : std::nullopt;
 }
 

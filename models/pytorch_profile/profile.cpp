@@ -285,7 +285,7 @@ ProfiledHost profiled_host(const Attribution& attribution) {
     for (const NetworkOperator& one : step.operators)
       host.issuing += one.times.host_forward + one.times.host_backward;
   }
-  const double steps = static_cast<double>(attribution.steps.size()) / attribution.micro_batches;
+  const double steps = 1.0 * attribution.steps.size() / attribution.micro_batches;
   return {host.wall / steps, host.issuing / steps};
 }
 

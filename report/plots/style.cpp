@@ -16,7 +16,7 @@ constexpr int kTitleCharacter = 10;  // [px] upper estimate of the mean width at
 constexpr int kTitleBaseline = 22;   // [px] from the top
 
 double screen(int pixels, int size) {
-  return static_cast<double>(pixels) / size;
+  return 1.0 * pixels / size;
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ std::string panel_commands(const PixelBox& box, int width, int height) {
 std::string title_commands(const std::string& title, int width, int height) {
   constexpr double kLargest = 13,
                    kSmallest = 8;  // [points]; a long title is written smaller before it is cut
-  const double fitting = static_cast<double>(width) / kTitleCharacter;  // [characters] at the largest size
+  const double fitting = 1.0 * width / kTitleCharacter;  // [characters] at the largest size
   const double size =
       std::clamp(kLargest * fitting / std::max<std::size_t>(display_width(title), 1), kSmallest, kLargest);
   return fmt::format("set label 1 {} at screen 0.5, screen {:.5f} center font ',{:.3g}'\n",

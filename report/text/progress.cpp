@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ostream>
 
 #include "core/cli/command_line.hpp"
 #include "report/text/display_text.hpp"

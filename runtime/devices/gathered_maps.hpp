@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "kernels/network/network.hpp"
 #include "models/partition/tensor_shard.hpp"

@@ -212,7 +212,7 @@ std::unique_ptr<RankDevice> ShardDevices::make_spatial_device(const Experiment& 
   const int place = rank_.value % device_count(partition.spatial.parts);
   SpatialNetwork& shard = spatial_[trace];
   if (shard.network == nullptr) {
-    NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_.value)};
+    NetworkOptions options{.data_seed = 1 + rank_.index()};
     options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
     shard = spatial_network(backend_, experiment.model, partition, place, options);
   }
@@ -226,7 +226,7 @@ std::unique_ptr<RankDevice> ShardDevices::make_machine_device(const Experiment& 
   TensorParallelNetwork& part = (trains(plan, rank_) ? tensor_ : servers_)[trace];
   if (part.network == nullptr)
     part = tensor_parallel_network(backend_, experiment.model, plan.partition, place,
-                                   {.data_seed = static_cast<std::uint64_t>(1 + rank_.value)});
+                                   {.data_seed = 1 + rank_.index()});
   return machine_device(part, plan, rank_);
 }
 
@@ -235,7 +235,7 @@ std::unique_ptr<RankDevice> ShardDevices::make_tensor_parallel_device(const Expe
   const ModelPartition& partition = experiment.plan.partition;
   TensorParallelNetwork& shard = tensor_[trace];
   if (shard.network == nullptr) {
-    const NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_.value / partition.ways)};
+    const NetworkOptions options{.data_seed = 1 + rank_.index() / partition.ways};
     shard =
         tensor_parallel_network(backend_, experiment.model, partition, rank_.value % partition.ways, options);
   }

@@ -1,7 +1,5 @@
 #include "runtime/devices/spatial_device.hpp"
 
-#include <cstdlib>
-#include <stdexcept>
 #include <utility>
 
 #include "models/network/layer.hpp"

@@ -249,7 +249,7 @@ double Evaluator::accuracy(const Batches::Batch& batch) {
         softmax ? std::max_element(begin, end) - begin : static_cast<std::ptrdiff_t>(*begin > 0);
     correct += found == batch.targets[row] ? 1 : 0;
   }
-  return static_cast<double>(correct) / batch.targets.size();
+  return 1.0 * correct / batch.targets.size();
 }
 
 }  // namespace stepcast

@@ -17,7 +17,7 @@
 namespace stepcast {
 
 std::int64_t mini_batches_a_step(const Plan& plan) {
-  const double all = static_cast<double>(plan.batch_per_worker) * plan.workers;
+  const double all = 1.0 * plan.batch_per_worker * plan.workers;
   return std::max<std::int64_t>(1, std::llround(plan.samples_a_step / all));
 }
 

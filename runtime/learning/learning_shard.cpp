@@ -199,7 +199,7 @@ class SpatialLearningShard : public LearningShard {
         ways_(device_count(partition_.spatial.parts)),
         own_(spatial_network(place.backend, place.experiment.model, partition_, place.rank.value % ways_,
                              {.seed = place.experiment.learning->seed,
-                              .data_seed = static_cast<std::uint64_t>(1 + place.rank.value),
+                              .data_seed = 1 + place.rank.index(),
                               .optimizer = place.experiment.learning->optimizer})),
         inputs_(share(0, place.experiment.model.input)),
         targets_(share(place.task.loss_layer, map_of_targets())),

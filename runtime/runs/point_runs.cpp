@@ -130,8 +130,7 @@ void PointRuns::run_round(const std::vector<std::size_t>& points, int number) {
     runs_.push_back({point, is_disturbed(sample, measured), 0});
     write(false);
     if (speed != nullptr && run_.transport.is_rank_0()) samples_.back().probe_slowness = probes.back();
-    if (number == 1 && resources_.between_runs)
-      resources_.between_runs(static_cast<double>(runs_.size()) / points.size());
+    if (number == 1 && resources_.between_runs) resources_.between_runs(1.0 * runs_.size() / points.size());
   }
   if (probes.empty()) return;
   const double slowness = mean_of_probes(probes, 1);
@@ -168,7 +167,7 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
   const Experiment& experiment = point.experiment;
   const ModelPartition& partition = experiment.plan.partition;
   const RankId rank = run_.transport.rank();
-  NetworkOptions options{.batch = variant.batch, .data_seed = static_cast<std::uint64_t>(1 + rank.value)};
+  NetworkOptions options{.batch = variant.batch, .data_seed = 1 + rank.index()};
   options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
   const RoleId role = role_of(experiment.plan, rank);
   if (partition.form == ModelPartition::Form::stages && role.exists()) {
@@ -194,8 +193,7 @@ Network& PointRuns::network_of(const NetworkVariant& variant, const Experiment& 
   if (network == nullptr) {
     network = std::make_shared<Network>(
         resources_.backend, experiment.model,
-        NetworkOptions{.batch = variant.batch,
-                       .data_seed = static_cast<std::uint64_t>(1 + run_.transport.rank().value)});
+        NetworkOptions{.batch = variant.batch, .data_seed = 1 + run_.transport.rank().index()});
   }
   return *network;
 }

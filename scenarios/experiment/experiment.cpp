@@ -165,7 +165,7 @@ void read_links(const YamlMap& map, Experiment& experiment) {
 bool has_own_samples(const Plan& plan) {
   int ranks = 0;
   for (const Role& role : plan.roles) ranks += role.training ? role.members : 0;
-  return plan.samples_a_step == static_cast<double>(ranks) * static_cast<double>(plan.batch_per_worker);
+  return plan.samples_a_step == 1.0 * ranks * plan.batch_per_worker;
 }
 
 const Strategy& strategy_of(const YamlMap& map) {
@@ -230,7 +230,7 @@ void read_training(const YamlMap& map, Experiment& experiment) {
     double& steps = experiment.campaign->steps;
     if (steps == 0 && experiment.epochs == 0 && experiment.learning) {
       const Plan& plan = experiment.plan;
-      const double samples = static_cast<double>(plan.batch_per_worker) * plan.workers;
+      const double samples = 1.0 * plan.batch_per_worker * plan.workers;
       steps = std::max(1.0, experiment.learning->mini_batches * samples / plan.samples_a_step);
     }
     check_length(*campaign, experiment.faults ? experiment.faults->steps : experiment.campaign->steps);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 
 #include "core/error.hpp"
 #include "scenarios/experiment/experiment.hpp"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "core/fields.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 

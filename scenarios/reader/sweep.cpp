@@ -8,7 +8,6 @@
 #include "core/error.hpp"
 #include "core/fields.hpp"
 #include "core/text.hpp"
-#include "scenarios/keys/scenario_keys.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,7 +1,6 @@
 #include "sim/engine/engine.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 #include "core/expects.hpp"

@@ -100,7 +100,7 @@ PhaseLoad phase_load(const Schedule& schedule, const Phase& phase, const Placeme
     edges.slowest_alone /= std::max(largest[kind], 1);
     edges.fastest_alone /= std::max(largest[kind], 1);
     edges.alone_of_longest /= std::max(largest[kind], 1);
-    edges.share = static_cast<double>(phase.unit) * largest[kind] / schedule.parts;
+    edges.share = 1.0 * phase.unit * largest[kind] / schedule.parts;
   }
   return load;
 }

@@ -266,7 +266,7 @@ Lags MemberClocks::group_lags(const Communicator& all, const IdTable<RankId, int
 }
 
 void MemberClocks::end_step(ProgramStep& step) {
-  const double weight = static_cast<double>(step.members) / members_.size();
+  const double weight = 1.0 * step.members / members_.size();
   for (Member& member : members_) {
     step.work_sum += weight * member.work;
     step.host_sum += weight * member.host_wait;

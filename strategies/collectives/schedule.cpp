@@ -14,7 +14,7 @@ Slice slice_of(const Schedule& schedule, const Phase& phase, const Edge& edge, i
 
 double message_count(const Schedule& schedule) {
   double count = 0;
-  for (const Phase& phase : schedule.phases) count += static_cast<double>(phase.edges->size()) * phase.active;
+  for (const Phase& phase : schedule.phases) count += 1.0 * phase.edges->size() * phase.active;
   return count;
 }
 

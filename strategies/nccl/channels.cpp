@@ -185,8 +185,8 @@ void lay_over_pcie(const Platform& platform, const NcclRanks& group, NcclChannel
     rate = std::min(rate, kPcieShare * node.inter_socket.bandwidth.value /
                               (node.half_duplex_sockets ? 2 : 1) / group.side_by_side);
   if (staged && node.staging_given)
-    rate = std::min(rate, kPcieShare * node.staging.value /
-                              (static_cast<double>(group.devices.size()) * group.side_by_side));
+    rate =
+        std::min(rate, kPcieShare * node.staging.value / (1.0 * group.devices.size() * group.side_by_side));
   result.rings = {rate};
   result.channels = 1;
 }

@@ -1,7 +1,6 @@
 #include "strategies/options/strategy.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "core/fields.hpp"
 #include "models/cost/lbann_memory.hpp"

@@ -35,22 +35,17 @@ std::function<void(Arrays&, const Slice&, int)> elastic_center_move(double a) {
 
 namespace {
 
-constexpr double kPullArrays = 3;  // reads x and y, writes x
+constexpr double kCenterArrays = 3;  // reads x and y, writes y
 constexpr const char *kElasticPull = "elastic pull", *kCenterMove = "center move";
 
 /// What elastic averaging adds to the keys of servers.
-struct ElasticKeys {
-  ElasticAveraging options;
-  double local_arrays = kPullArrays;
-};
-
-const Fields<ElasticKeys>& elastic_fields() {
-  static const Fields<ElasticKeys> fields{
-      part(&ElasticKeys::options, field("period", &ElasticAveraging::period, integer(1, 1'000'000),
-                                        "tau: mini-batches between exchanges")),
-      part(&ElasticKeys::options, field("elastic_force", &ElasticAveraging::elastic_force, number(0, 1),
-                                        "a: share of the distance to the center in one move")),
-      field("local_arrays", &ElasticKeys::local_arrays, number(0, 1000),
+const Fields<ElasticAveraging>& elastic_fields() {
+  static const Fields<ElasticAveraging> fields{
+      field("period", &ElasticAveraging::period, integer(1, 1'000'000),
+            "tau: mini-batches between exchanges"),
+      field("elastic_force", &ElasticAveraging::elastic_force, number(0, 1),
+            "a: share of the distance to the center in one move"),
+      field("local_arrays", &ElasticAveraging::local_arrays, number(0, 1000),
             "arrays that the worker's arithmetic of an exchange reads and writes")};
   return fields;
 }
@@ -62,13 +57,12 @@ const Keys& elastic_keys() {
 
 Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, elastic_keys());
-  ServerOptions servers = read_server_options(map, kPullArrays);
+  ServerOptions servers = read_server_options(map, kCenterArrays);
   use_measured_update(setting, kCenterMove, servers);
   refuse_compression(map,
                      "not supported with kind: elastic_averaging, which sends parameters, not gradients");
-  ElasticKeys keys;
-  read_fields(map, elastic_fields(), keys);
-  ElasticAveraging& options = keys.options;
+  ElasticAveraging options;
+  read_fields(map, elastic_fields(), options);
   options.steps = setting.steps;
 
   ServerStrategy strategy;
@@ -77,7 +71,7 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   strategy.updates_a_step = 1.0 / options.period;
   strategy.apply = elastic_center_move(options.elastic_force);
   strategy.pull = {kElasticPull,
-                   exchange_arithmetic_seconds(map, setting, servers, {kElasticPull, keys.local_arrays}),
+                   exchange_arithmetic_seconds(map, setting, servers, {kElasticPull, options.local_arrays}),
                    elastic_pull(options.elastic_force)};
   strategy.program = [options, pull = strategy.pull](ServerClient client) {
     const auto run = std::make_shared<const ElasticRun>(

@@ -10,6 +10,7 @@ struct ElasticAveraging {
   int steps = 1;
   int period = 1;              ///< tau: mini-batches between exchanges
   double elastic_force = 0.9;  ///< a
+  double local_arrays = 3;     ///< that the worker's move reads and writes: reads x and y, writes x
 };
 
 /// The options with what the plan adds to them.

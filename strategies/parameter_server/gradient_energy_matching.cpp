@@ -45,23 +45,13 @@ void add_to_center(Arrays& arrays, const Slice& elements, int) {
 namespace {
 
 constexpr double kUpdateArraysOfCenter = 3;  // reads two, writes one
-/// Whole arrays that the numpy operations of NNLO's class GEM read and write (nnlo/train/optimizer.py):
-/// update 3 + 2, moment 2 + 3, center's moment 3 + 2, energies 4 + 2 + 4 + 8, scaled update 3, own
-/// parameters 3.
-constexpr double kMatchArrays = 39;
 constexpr const char *kMatching = "energy matching", *kCenterSum = "center sum";
 
 /// What energy matching adds to the keys of servers.
-struct MatchingKeys {
-  GradientEnergyMatching options;
-  double local_arrays = kMatchArrays;
-};
-
-const Fields<MatchingKeys>& matching_fields() {
-  static const Fields<MatchingKeys> fields{
-      part(&MatchingKeys::options, field("period", &GradientEnergyMatching::period, integer(1, 1'000'000),
-                                         "mini-batches between updates")),
-      field("local_arrays", &MatchingKeys::local_arrays, number(0, 1000),
+const Fields<GradientEnergyMatching>& matching_fields() {
+  static const Fields<GradientEnergyMatching> fields{
+      field("period", &GradientEnergyMatching::period, integer(1, 1'000'000), "mini-batches between updates"),
+      field("local_arrays", &GradientEnergyMatching::local_arrays, number(0, 1000),
             "arrays that the worker's arithmetic of an exchange reads and writes")};
   return fields;
 }
@@ -80,23 +70,23 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
                      "updates");
   if (servers.sub_masters > 0)
     servers.sub_masters_at->refuse("not supported with kind: gradient_energy_matching");
-  MatchingKeys keys;
-  read_fields(map, matching_fields(), keys);
-  GradientEnergyMatching& options = keys.options;
+  GradientEnergyMatching options;
+  read_fields(map, matching_fields(), options);
   options.steps = setting.steps;
 
   ServerStrategy strategy;
   strategy.held_arrays = 4;  // velocity, center as it was read before, center as it was read, update
   strategy.updates_a_step = 1.0 / options.period;
   strategy.apply = add_to_center;
-  strategy.program = [options, match = LocalWork{kMatching,
-                                                 exchange_arithmetic_seconds(map, setting, servers,
-                                                                             {kMatching, keys.local_arrays}),
-                                                 match_and_continue}](ServerClient client) {
-    const auto run = std::make_shared<const EnergyMatchingRun>(
-        EnergyMatchingRun{options, match, std::move(client.servers), client.batch, client.array});
-    return [run](Worker& worker) { return gradient_energy_matching(worker, *run); };
-  };
+  strategy.program =
+      [options,
+       match = LocalWork{
+           kMatching, exchange_arithmetic_seconds(map, setting, servers, {kMatching, options.local_arrays}),
+           match_and_continue}](ServerClient client) {
+        const auto run = std::make_shared<const EnergyMatchingRun>(
+            EnergyMatchingRun{options, match, std::move(client.servers), client.batch, client.array});
+        return [run](Worker& worker) { return gradient_energy_matching(worker, *run); };
+      };
   Plan plan = server_plan(setting, servers, strategy);
   note_ineffective_server_options(map, servers, false, plan);
   return plan;

@@ -9,6 +9,10 @@ namespace stepcast {
 struct GradientEnergyMatching {
   int steps = 1;
   int period = 1;  ///< mini-batches between updates
+  /// Whole arrays that the numpy operations of NNLO's class GEM read and write (nnlo/train/optimizer.py):
+  /// update 3 + 2, moment 2 + 3, center's moment 3 + 2, energies 4 + 2 + 4 + 8, scaled update 3, own
+  /// parameters 3.
+  double local_arrays = 39;
 };
 
 /// The options with what the plan adds to them.

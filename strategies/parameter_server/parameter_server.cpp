@@ -60,7 +60,7 @@ int send_bucket(Worker& worker, const Servers& servers, std::size_t index, int s
   for (std::size_t shard = 0; shard < servers.shards.size(); ++shard) {
     const Slice elements = held_part(servers, shard, bucket, index);
     if (elements.begin >= elements.end) continue;
-    const double share = static_cast<double>(elements.size()) / bucket.elements.size();
+    const double share = 1.0 * elements.size() / bucket.elements.size();
     Message message;
     message.tag = kRequest;
     message.buffer = {Array::gradients, elements, share * bucket.gradient};

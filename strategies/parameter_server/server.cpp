@@ -86,7 +86,7 @@ Slice elements_of(const Server& options, const Message& request) {
 }
 
 double share_of_server(const Server& options, const Slice& elements) {
-  return options.apply_slice ? static_cast<double>(elements.size()) / options.elements.size() : 1;
+  return options.apply_slice ? 1.0 * elements.size() / options.elements.size() : 1;
 }
 
 Message weights(const Server& options, const Slice& elements, int version) {

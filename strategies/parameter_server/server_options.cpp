@@ -202,7 +202,7 @@ Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int ind
   shard.codec = exchanged.codec;
   const std::int64_t all = exchanged.elements.size();
   shard.elements = {part_begin(all, options.shards, index), part_begin(all, options.shards, index + 1)};
-  if (options.by_array) shard.parts = std::ceil(static_cast<double>(exchanged.arrays) / options.shards);
+  if (options.by_array) shard.parts = std::ceil(1.0 * exchanged.arrays / options.shards);
   return shard;
 }
 

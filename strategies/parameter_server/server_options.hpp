@@ -3,7 +3,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/yaml.hpp"
 #include "strategies/compression/gradient_compression.hpp"

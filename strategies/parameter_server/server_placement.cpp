@@ -51,7 +51,7 @@ MachineReplicas machine_replicas(const Setting& setting, const ServerOptions& op
   workload = segmented_workload(times, layer_costs(groups.sharded.part, setting.device.choice()),
                                 setting.device, groups.calls, overlap);
   scale(workload, options.training.compute_factor);
-  workload.input = static_cast<double>(groups.micro_batch) / machines * setting.sample_size;
+  workload.input = 1.0 * groups.micro_batch / machines * setting.sample_size;
   replicas.part.source = source_of_part(groups, times);
   replicas.plan = std::move(groups.plan);
   replicas.plan.communicators.resize(1);  // no message of machines of different replicas

@@ -175,7 +175,7 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   add_codec_figures(strategy, exchanged, codec, plan);
   const int counted = tree.workers - strategy.backup_workers;
   finish_plan(setting, options.training,
-              {std::move(source), batch, static_cast<double>(batch) * options.group_size * counted,
+              {std::move(source), batch, 1.0 * batch * options.group_size * counted,
                memory_of(setting, options, strategy, batch), no_arithmetic(options), 1,
                strategy.compression.kind != Compression::none},
               plan);

@@ -85,7 +85,7 @@ LayerTimes layer_times(const Model& model, std::vector<const Trace*> traces, std
   if (neighbors.between() || neighbors.upper->batch == batch) return times;
 
   std::vector<LayerSeconds> medians;
-  const double factor = static_cast<double>(batch) / neighbors.upper->batch;
+  const double factor = 1.0 * batch / neighbors.upper->batch;
   for (const LayerSeconds& layer : times.median) {
     medians.push_back({factor * layer.forward, factor * layer.backward, layer.update});
   }

@@ -1,7 +1,5 @@
 #include "strategies/sandblaster/sandblaster.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -252,7 +250,7 @@ double sum(const Records& records, const char* name) {
 
 Figures figures_of(const Sandblaster& options, const Records& records, double seconds) {
   const double vectors = sum(records, "vector_phase"), all = vectors + sum(records, "batch_phase");
-  const double computed = static_cast<double>(options.batches) * options.queue.tasks;
+  const double computed = 1.0 * options.batches * options.queue.tasks;
   return {{"tasks_per_second", options.queue.tasks / seconds},
           {"updates_per_second", 1 / seconds},
           {"wasted_tasks_share", sum(records, "wasted") / computed},
@@ -302,7 +300,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
     return figures_of(shared->options, records, seconds);
   };
   finish_plan(setting, options.training,
-              {std::move(source), batch, static_cast<double>(batch) * shared->options.queue.tasks,
+              {std::move(source), batch, 1.0 * batch * shared->options.queue.tasks,
                training_memory(setting.model, memory_options(setting, options.training, batch)),
                no_arithmetic(options)},
               plan);

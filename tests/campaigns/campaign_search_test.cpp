@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <utility>
 
 #include "campaigns/search_method.hpp"
 #include "problems.hpp"
@@ -74,7 +73,7 @@ TEST_CASE("a proposal knows the results that have ended at its simulated time, a
   Campaign campaign = campaign_of(groups, optimizers, true);
   if (method == SearchMethod::evolution) campaign.generation = 6;
   if (method != SearchMethod::bayesian) campaign.cost = {};
-  CAPTURE(static_cast<int>(method), groups, optimizers);
+  CAPTURE(ordinal(method), groups, optimizers);
   const auto trials = run(campaign, method).trials();
   REQUIRE(trials.size() == 24);
   SearchOptions options{.method = method, .evaluations = 24, .population = campaign.generation, .seed = 3};

@@ -1,7 +1,6 @@
 #include <nlopt.h>
 
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <limits>
 #include <set>
 

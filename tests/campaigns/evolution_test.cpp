@@ -1,6 +1,5 @@
 #include "campaigns/evolution.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/campaigns/problems.hpp"

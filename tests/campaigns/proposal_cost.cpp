@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "campaigns/bayesian.hpp"
 
@@ -47,7 +46,7 @@ int main() {
   // Least squares of the relative error, so that short and long times count alike: t = a + b n^3.
   double ww = 0, wc = 0, cc = 0, tw = 0, tc = 0;
   for (const int known : {50, 100, 200, 400, 800}) {
-    const double seconds = seconds_of_ask(known), cube = static_cast<double>(known) * known * known;
+    const double seconds = seconds_of_ask(known), cube = 1.0 * known * known * known;
     std::printf("%4d points known: %.4f s a proposal\n", known, seconds);
     const double w = 1 / seconds, c = cube / seconds;
     ww += w * w, wc += w * c, cc += c * c, tw += w, tc += c;

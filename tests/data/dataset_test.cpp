@@ -92,7 +92,7 @@ Sample sample_of(const Dataset& data, const SampleForm& form, std::int64_t numbe
 
 TEST_CASE("a generated sample is always the same, and no two samples are equal", "[data]") {
   for (const Case& one : cases()) {
-    CAPTURE(static_cast<int>(one.kind));
+    CAPTURE(ordinal(one.kind));
     DataOptions options;
     options.kind = one.kind;
     options.samples = 6;
@@ -115,7 +115,7 @@ TEST_CASE("a generated sample is always the same, and no two samples are equal",
 
 TEST_CASE("generated labels are classes of about equal frequency", "[data]") {
   for (const Case& one : cases()) {
-    CAPTURE(static_cast<int>(one.kind));
+    CAPTURE(ordinal(one.kind));
     DataOptions options;
     options.kind = one.kind;
     options.samples = 600;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "forecast/simulate_point.hpp"
 #include "scenarios/reader/read_figures.hpp"

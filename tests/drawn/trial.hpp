@@ -2,7 +2,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 #include "scenarios/experiment/experiment.hpp"
 #include "sim/simulation.hpp"

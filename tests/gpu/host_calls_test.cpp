@@ -82,7 +82,7 @@ Shape output_by_cudnn(const Layer& layer, const Way& way) {
 
 bool is_too_large(const Layer& layer, std::int64_t batch) {
   const auto most = std::max(elements(layer.input), elements(layer.output));
-  return static_cast<double>(batch) * static_cast<double>(most) >= 2147483648.0;
+  return 1.0 * batch * most >= 2147483648.0;
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ TEST_CASE("cuDNN itself accepts every convolution of every network and finds the
     for (const Layer& layer : model.layers) {
       if (layer.kind != LayerKind::convolution) continue;
       for (const Way& way : all_ways()) {
-        CAPTURE(layer.name, way.batch, static_cast<int>(way.element), static_cast<int>(way.order));
+        CAPTURE(layer.name, way.batch, ordinal(way.element), ordinal(way.order));
         if (is_too_large(layer, way.batch)) {
           ++refused;
           continue;
@@ -167,7 +167,7 @@ TEST_CASE("cuDNN itself accepts every recurrent layer and its sequences", "[gpu]
     for (const Layer& layer : model.layers) {
       if (layer.kind != LayerKind::lstm && layer.kind != LayerKind::gru) continue;
       for (const Way& way : all_ways()) {
-        CAPTURE(layer.name, way.batch, static_cast<int>(way.element));
+        CAPTURE(layer.name, way.batch, ordinal(way.element));
         require_sizes_of(layer, way);
         ++layers;
       }

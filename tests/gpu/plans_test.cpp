@@ -94,7 +94,7 @@ void require_plans(const Model& model, std::int64_t batch, const Way& way, const
     if (!asked.insert(geometry_of(tensors)).second) continue;
     for (const ConvolutionPass pass :
          {ConvolutionPass::forward, ConvolutionPass::backward_data, ConvolutionPass::backward_filter}) {
-      CAPTURE(model.name, layer.name, batch, to_string(way.precision), static_cast<int>(pass));
+      CAPTURE(model.name, layer.name, batch, to_string(way.precision), ordinal(pass));
       CHECK(runs_on(engines_for(tensors, pass, way.precision, target), target));
     }
   }

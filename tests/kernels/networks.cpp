@@ -1,5 +1,7 @@
 #include "networks.hpp"
 
+#include <catch2/catch.hpp>
+
 namespace stepcast::test {
 namespace {
 
@@ -40,6 +42,19 @@ Model two_layer_model(std::int64_t features) {
                   named(dense_layer({16}, 2, true), "dense2", {1}),
                   named(loss_layer(LayerKind::softmax_cross_entropy, {2}), "loss", {2})};
   return model;
+}
+
+void check_learns_plane(Backend& backend, const Optimizer& optimizer) {
+  Network network(backend, two_layer_model(4), {.batch = 64, .optimizer = optimizer});
+  const std::vector<float> x = network.input().read();
+  std::vector<float> side;  // elements of a plane
+  for (std::size_t i = 0; i < x.size(); i += 4) side.push_back(x[i] + x[i + 1] - x[i + 2] > 0 ? 1.f : 0.f);
+  network.kernel(3).targets()->write(side);
+  network.step();
+  const double first = network.loss();
+  for (int i = 0; i < 300; ++i) network.step();
+  CHECK(first > 0.3);
+  CHECK(network.loss() < 0.1);
 }
 
 }  // namespace stepcast::test

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "check/cases.hpp"
+#include "kernels/network/network.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast::test {
@@ -10,5 +11,9 @@ Model residual_model();
 
 /// Two dense layers and a softmax over two classes.
 Model two_layer_model(std::int64_t features);
+
+/// Trains two_layer_model(4) on the side of a plane on which a sample lies; checks that the loss comes near
+/// 0.
+void check_learns_plane(Backend& backend, const Optimizer& optimizer);
 
 }  // namespace stepcast::test

@@ -1,5 +1,4 @@
 #include <catch2/catch.hpp>
-#include <stdexcept>
 
 #include "routes.hpp"
 #include "shapes.hpp"

@@ -2,11 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "kernels/onednn/backend.hpp"
-#include "kernels/timing/host_info.hpp"
 #include "planned_parts.hpp"
 #include "runtime/devices/rank_shard.hpp"
-#include "runtime/memory/parameters.hpp"
 
 namespace stepcast::test {
 
@@ -132,48 +129,24 @@ layers:
 namespace {
 
 constexpr int kSteps = 4;
-
-Optimizer optimizer() {
-  return {.learning_rate = 0.05, .momentum = 0.9};
-}
+constexpr double kRate = 0.05;
 
 /// Fills the network with samples from `first` on. @param positions  its part of each; null: whole samples
 void fill(Network& network, const Model& model, std::int64_t first,
           const std::vector<SampleRun>* positions = nullptr, std::int64_t first_target = 0) {
-  const auto write = [first](Tensor& tensor, const auto& value) {
-    const auto row = static_cast<std::int64_t>(tensor.elements()) / tensor.shape().front();
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(tensor.elements()); ++i)
-      values.push_back(value(first + i / row, i % row));
-    tensor.write(values);
-  };
   const bool elements_of_loss = model.layers.back().kind != LayerKind::softmax_cross_entropy;
   const std::int64_t classes = elements_of_loss ? 2 : model.layers.back().input.back();
   std::vector<std::int64_t> own;
   for (std::size_t i = 0; positions != nullptr && i < positions->size(); ++i) {
     for (std::int64_t k = 0; k < (*positions)[i].length; ++k) own.push_back((*positions)[i].in_whole + k);
   }
-  write(network.input(), [&own](std::int64_t sample, std::int64_t row) {
+  fill_samples(network.input(), first, [&own](std::int64_t sample, std::int64_t row) {
     return input_value(sample, own.empty() ? row : own[row]);
   });
-  write(*network.kernel(model.layers.size() - 1).targets(), [=](std::int64_t sample, std::int64_t row) {
-    return static_cast<float>((7 * sample + 3 * (first_target + row)) % classes);
-  });
-}
-
-struct Trained {
-  Parameters parameters;
-  double loss = 0;
-};
-
-/// Trains the whole network on one rank; its optimizer takes the mean over the mini-batch.
-Trained trained_alone(const Model& model, std::int64_t batch) {
-  set_kernel_threads(1);
-  const auto backend = make_onednn_backend();
-  Network network(*backend, model, {.batch = batch, .optimizer = optimizer()});
-  fill(network, model, 0);
-  for (int step = 0; step < kSteps; ++step) network.step();
-  return {read_parameters(network), network.loss()};
+  fill_samples(*network.kernel(model.layers.size() - 1).targets(), first,
+               [=](std::int64_t sample, std::int64_t row) {
+                 return static_cast<float>((7 * sample + 3 * (first_target + row)) % classes);
+               });
 }
 
 /// The result of every rank.
@@ -186,11 +159,11 @@ std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCas
     std::unique_lock lock(building);
     const bool servers = partition.form == ModelPartition::Form::machines;
     const int part = servers ? machine_of(planned.plan, RankId(rank)) : rank % c.ways;
-    const TensorParallelNetwork shared =
-        tensor_parallel_network(*backend, planned.model, partition, part, {.optimizer = optimizer()});
+    const TensorParallelNetwork shared = tensor_parallel_network(*backend, planned.model, partition, part,
+                                                                 {.optimizer = momentum_optimizer(kRate)});
     lock.unlock();
     DeviceLearning learning;
-    learning.rate.base = optimizer().learning_rate;
+    learning.rate.base = kRate;
     learning.summed = planned.plan.summed_gradients;
     std::int64_t pass = 0;
     std::vector<SampleRun> positions;
@@ -226,7 +199,8 @@ void check_trains_as_whole(const std::string& text, const SharedCase& c, const S
   CAPTURE(c.kind, c.options, c.ranks, place.by_backend);
   const PlannedParts planned(c.ranks, text, "{kind: " + c.kind + ", " + c.options + "}", c.batch, kSteps);
   REQUIRE(planned.plan.partition.simulated_only == "");
-  const Trained alone = trained_alone(planned.model, c.batch * (c.ranks / c.ways));
+  const Trained alone = trained_on_one_rank(planned.model, c.batch * (c.ranks / c.ways), kRate, kSteps,
+                                            [&](Network& network) { fill(network, planned.model, 0); });
   const std::vector<Trained> all = trained_shared(planned, c, place);
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(c.ranks); ++rank) {
     const SharedPart part =

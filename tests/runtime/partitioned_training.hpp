@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "kernels/network/backend.hpp"
 #include "kernels/onednn/backend.hpp"

@@ -6,8 +6,10 @@
 #include "core/yaml.hpp"
 #include "fake_channels.hpp"
 #include "kernels/network/network.hpp"
+#include "kernels/onednn/backend.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "ranks.hpp"
+#include "runtime/memory/parameters.hpp"
 #include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "strategies/plan/plan.hpp"
@@ -65,6 +67,36 @@ inline float input_value(std::int64_t sample, std::int64_t element) {
 }
 inline float target_value(std::int64_t sample, std::int64_t element) {
   return std::cos(2 + 1.9 * sample + 0.7 * element);
+}
+
+/// Writes the samples from `first` on. @param value  of a sample and an element of it
+template <class Value>
+void fill_samples(Tensor& tensor, std::int64_t first, const Value& value) {
+  const std::int64_t row = tensor.elements() / tensor.shape().front();
+  std::vector<float> values(tensor.elements());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(first + i / row, i % row);
+  tensor.write(values);
+}
+
+inline Optimizer momentum_optimizer(double rate) {
+  return {.learning_rate = rate, .momentum = 0.9};
+}
+
+/// A network after some steps.
+struct Trained {
+  Parameters parameters;
+  double loss = 0;
+};
+
+/// Trains the whole network on one rank. @param fill  writes the mini-batch of all steps
+inline Trained trained_on_one_rank(const Model& model, std::int64_t batch, double rate, int steps,
+                                   const std::function<void(Network&)>& fill) {
+  set_kernel_threads(1);
+  const auto backend = make_onednn_backend();
+  Network network(*backend, model, {.batch = batch, .optimizer = momentum_optimizer(rate)});
+  fill(network);
+  for (int step = 0; step < steps; ++step) network.step();
+  return {read_parameters(network), network.loss()};
 }
 
 /// A collective backend for device memory, in place of a library: it reads the whole buffer when the work

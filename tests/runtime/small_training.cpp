@@ -1,6 +1,5 @@
 #include "small_training.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <mutex>

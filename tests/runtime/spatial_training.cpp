@@ -73,10 +73,6 @@ namespace {
 
 constexpr int kSteps = 3;
 
-Optimizer optimizer(double rate) {
-  return {.learning_rate = rate, .momentum = 0.9};
-}
-
 /// Index in the whole map of element `element` of a part of the map, or of a flattened map.
 std::int64_t in_whole(const Shape& map, const SpatialPartition& partition, int place, std::int64_t element) {
   const std::vector<int> grid = grid_place(partition.parts, place);
@@ -100,36 +96,10 @@ struct Where {
 /// Fills with samples from `first` on, or with the part of them at `where`.
 void fill(Tensor& tensor, float (*value)(std::int64_t, std::int64_t), std::int64_t first, const Shape& map,
           const Where& where) {
-  const auto all = static_cast<std::int64_t>(tensor.elements()), row = all / tensor.shape().front();
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < all; ++i) {
-    const std::int64_t element = i % row;
-    values.push_back(value(first + i / row, where.partition == nullptr
-                                                ? element
-                                                : in_whole(map, *where.partition, where.place, element)));
-  }
-  tensor.write(values);
-}
-
-using Parameters = std::vector<std::vector<float>>;
-
-Parameters parameter_arrays(Network& network) {
-  Parameters all;
-  for (std::size_t i = 0; i < network.model().layers.size(); ++i) {
-    for (std::size_t k = 0; k < network.model().layers[i].parameters.size(); ++k)
-      all.push_back(network.kernel(i).read_parameter(k));
-  }
-  return all;
-}
-
-ShardTraining trained_alone(const Model& model, std::int64_t batch) {
-  set_kernel_threads(1);
-  const auto backend = make_onednn_backend();
-  Network network(*backend, model, {.batch = batch, .optimizer = optimizer(0.2)});
-  fill(network.input(), input_value, 0, model.input, {});
-  fill(*network.kernel(model.layers.size() - 1).targets(), target_value, 0, {}, {});
-  for (int step = 0; step < kSteps; ++step) network.step();
-  return {parameter_arrays(network), {}, network.loss()};
+  fill_samples(tensor, first, [&](std::int64_t sample, std::int64_t element) {
+    return value(
+        sample, where.partition == nullptr ? element : in_whole(map, *where.partition, where.place, element));
+  });
 }
 
 }  // namespace
@@ -150,8 +120,8 @@ ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c,
         const int replica = rank / c.ways, place = rank % c.ways;
         const auto backend = place_of.make();
         std::unique_lock lock(building);
-        const SpatialNetwork shard = spatial_network(*backend, model, partition, place,
-                                                     {.optimizer = optimizer(0.2 * c.ways / c.ranks)});
+        const SpatialNetwork shard = spatial_network(
+            *backend, model, partition, place, {.optimizer = momentum_optimizer(0.2 * c.ways / c.ranks)});
         lock.unlock();
         const std::int64_t first = replica * c.batch, mine = c.batch / c.ways;
         fill(shard.network->input(), input_value, first, model.input, {&partition.spatial, place});
@@ -163,7 +133,7 @@ ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c,
         }
         const auto device = spatial_device(shard, model, partition, place);
         CHECK(run(*device).step_ends.size() == kSteps);
-        results[rank] = {parameter_arrays(*shard.network), {}, shard.network->loss()};
+        results[rank] = {read_parameters(*shard.network), {}, shard.network->loss()};
       },
       nullptr, place_of.by_backend);
   ShardTraining sum{results.front().parameters, results.back().parameters, 0};
@@ -177,7 +147,11 @@ void check_trains_as_whole(const std::string& text, const PartitionCase& c, cons
   const ShardTraining shards = trained_in_shards(text, c, labels, place);
   const YamlNode node = parse_yaml(text, "model.yaml");
   const Model model = read_model(YamlValue(node, ""));
-  const ShardTraining alone = trained_alone(model, c.batch * c.ranks / c.ways);
+  const Trained alone =
+      trained_on_one_rank(model, c.batch * c.ranks / c.ways, 0.2, kSteps, [&](Network& network) {
+        fill_samples(network.input(), 0, input_value);
+        fill_samples(*network.kernel(model.layers.size() - 1).targets(), 0, target_value);
+      });
   std::vector<bool> compared;  // cuDNN uses the unbiased estimate for running variances
   for (const Layer& layer : model.layers) {
     for (const ParameterTensor& one : layer.parameters)

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <map>
-
 #include "models/partition/partition_times.hpp"
 #include "sim/simulation.hpp"
 #include "strategies/registry.hpp"

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
-
-#include <cmath>
-#include <numeric>
-
 #include "sim/simulation.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/registry.hpp"

@@ -1,6 +1,5 @@
 #include "validate/capture/arithmetic_times.hpp"
 
-#include <algorithm>
 #include <memory>
 
 #include "kernels/timing/step_timer.hpp"

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <sstream>
-#include <system_error>
 #include <thread>
 
 #include "core/error.hpp"

@@ -10,7 +10,6 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "validate/measure/nccl_json.hpp"
 
 namespace stepcast {
 

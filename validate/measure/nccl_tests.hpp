@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/typed_numbers.hpp"
@@ -36,5 +37,8 @@ struct NcclTests {
 
 /// "all_reduce" of a text with "all_reduce_perf"; empty if there is no such program.
 std::string nccl_operation_in(const std::string& line);
+
+/// Reads what nccl-tests writes with `-J`. @throws InputError
+NcclTests read_nccl_json(std::string_view text, const std::string& file);
 
 }  // namespace stepcast

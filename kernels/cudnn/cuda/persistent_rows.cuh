@@ -1,7 +1,5 @@
 #pragma once
 
-#include <type_traits>
-
 #include "kernels/cudnn/cuda/device_code.cuh"
 
 /// Kernels over rows of at most 1,024 packs of 16 bytes: one warp, or one block where a warp cannot hold it,

@@ -5,10 +5,6 @@
 namespace stepcast::cudnn {
 namespace {
 
-std::int64_t count(const CudnnTensor& tensor) {
-  return tensor.elements();
-}
-
 /// An element-wise activation, out of place, in the layout of the input. A ReLU that a batch norm computes
 /// passes on what it is given.
 class ActivationLayer final : public CudnnLayer {
@@ -24,7 +20,7 @@ class ActivationLayer final : public CudnnLayer {
     }
     make_output(source_.shape(), source_.order());
     forward_.emplace_back([this, y = result().data()] {
-      activation_forward(activation_, source_.data(), y, element(), count(source_), stream());
+      activation_forward(activation_, source_.data(), y, element(), source_.elements(), stream());
     });
   }
 
@@ -35,7 +31,8 @@ class ActivationLayer final : public CudnnLayer {
     if (site().computed_by != nullptr) return share_input_gradient(dy);
     const CudnnTensor dx = make_input_gradient(source_.shape(), source_.order());
     backward_data_.emplace_back([this, dy, dx] {
-      activation_backward(activation_, source_.data(), dy.data(), dx.data(), element(), count(dx), stream());
+      activation_backward(activation_, source_.data(), dy.data(), dx.data(), element(), dx.elements(),
+                          stream());
     });
   }
 
@@ -58,7 +55,7 @@ class Dropout final : public CudnnLayer {
   Dropout(std::shared_ptr<Device> device, const LayerSite& site)
       : CudnnLayer(std::move(device), site), source_(reordered(forward_, input(), input_order())) {
     const CudnnTensor& output = make_output(source_.shape(), source_.order());
-    forward_.emplace_back([this, y = output.data(), n = static_cast<std::int64_t>(output.elements())] {
+    forward_.emplace_back([this, y = output.data(), n = output.elements()] {
       dropout(mask(step_), source_.data(), y, element(), n, stream());
       ++step_;
     });
@@ -77,7 +74,7 @@ class Dropout final : public CudnnLayer {
     if (!wanted()) return;
     const CudnnTensor dy = output_gradient(backward_data_, source_.order());
     const CudnnTensor dx = make_input_gradient(source_.shape(), source_.order());
-    backward_data_.emplace_back([this, dy, dx, n = static_cast<std::int64_t>(dx.elements())] {
+    backward_data_.emplace_back([this, dy, dx, n = dx.elements()] {
       dropout(mask(step_ - 1), dy.data(), dx.data(), element(), n, stream());
     });
   }
@@ -109,9 +106,8 @@ class Add final : public CudnnLayer {
     for (std::size_t i = 0; i < this->site().inputs.size(); ++i) {
       terms.push_back(reordered(forward_, input(i), input_order()).data());
     }
-    forward_.emplace_back([this, terms, y = output.data(), n = static_cast<std::int64_t>(output.elements())] {
-      sum(terms, y, element(), n, stream());
-    });
+    forward_.emplace_back(
+        [this, terms, y = output.data(), n = output.elements()] { sum(terms, y, element(), n, stream()); });
   }
 
   Tensor* input_gradient(std::size_t i) override {

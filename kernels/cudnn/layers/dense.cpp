@@ -17,7 +17,7 @@ class Dense final : public CudnnLayer {
       : CudnnLayer(std::move(device), site),
         weight_(add_parameter()),
         source_(reordered(forward_, input(), Order::row_major)),
-        rows_(static_cast<std::int64_t>(source_.elements()) / weight_.shape[1]) {
+        rows_(source_.elements() / weight_.shape[1]) {
     if (layer().parameters.size() > 1) bias_ = &add_parameter();
     Shape to = source_.shape();
     to.back() = outputs();
@@ -55,7 +55,7 @@ class Dense final : public CudnnLayer {
 
   static std::span<float> floats(const CudnnTensor& sum) {
     if (sum.data() == nullptr) return {};
-    return {float_data(sum), sum.elements()};
+    return std::span(float_data(sum), sum.elements());
   }
   /// An fp32 tensor for an all-reduce: `tensor` itself if it is fp32.
   CudnnTensor sum_for(const CudnnTensor& tensor) const {

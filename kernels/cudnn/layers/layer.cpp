@@ -55,10 +55,9 @@ CudnnTensor CudnnLayer::output_gradient(Steps& steps, Order order) {
   for (const CudnnTensor& gradient : output_gradients_) {
     terms.push_back(reordered(steps, gradient, order).data());
   }
-  steps.emplace_back(
-      [this, terms, to = gradient_sum_->data(), n = static_cast<std::int64_t>(gradient_sum_->elements())] {
-        sum(terms, to, element(), n, stream());
-      });
+  steps.emplace_back([this, terms, to = gradient_sum_->data(), n = gradient_sum_->elements()] {
+    sum(terms, to, element(), n, stream());
+  });
   return *gradient_sum_;
 }
 

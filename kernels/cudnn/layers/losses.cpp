@@ -54,9 +54,7 @@ class SoftmaxLoss final : public LossLayer {
   }
 
  private:
-  Rows rows() const {
-    return {static_cast<std::int64_t>(targets_.elements()), source_.shape().back(), element()};
-  }
+  Rows rows() const { return {targets_.elements(), source_.shape().back(), element()}; }
 
   void connect() override {
     if (!wanted()) return;
@@ -82,7 +80,7 @@ class ElementLoss final : public LossLayer {
     return {.squared = layer().kind == LayerKind::mean_squared_error,
             .weight = site().loss_weight,
             .element = element(),
-            .elements = static_cast<std::int64_t>(source_.elements())};
+            .elements = source_.elements()};
   }
 
   void connect() override {
@@ -125,7 +123,7 @@ class VocabParallelLoss final : public LossLayer {
 
   std::span<float> partial_sums(Pass pass) override {
     if (pass != Pass::forward) return {};
-    return {float_data(sums_), sums_.elements()};
+    return std::span(float_data(sums_), sums_.elements());
   }
   void defer_sums() override { sums_deferred_ = true; }
   void finish(Pass pass) override {

@@ -188,7 +188,7 @@ class SynchronizedBatchNorm final : public CudnnLayer {
     });
   }
 
-  std::span<float> partial_sums(Pass) override { return {float_data(sums_), sums_.elements()}; }
+  std::span<float> partial_sums(Pass) override { return std::span(float_data(sums_), sums_.elements()); }
   void defer_sums() override { sums_deferred_ = true; }
   void finish(Pass pass) override { finish(pass, site().statistics_count); }
 
@@ -286,7 +286,7 @@ class LayerNorm final : public CudnnLayer {
  private:
   Rows rows() const {
     const std::int64_t length = source_.shape().back();
-    return {static_cast<std::int64_t>(source_.elements()) / length, length, element()};
+    return {source_.elements() / length, length, element()};
   }
 
   void connect() override {

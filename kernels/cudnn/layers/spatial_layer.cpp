@@ -253,7 +253,7 @@ class SpatialPool final : public SpatialLayer {
     const PartialMap result =
         largest_ ? PartialMap{scratch(map(&ShardRows::reading), order_), rows(&ShardRows::reading)} : own;
     // 16 bits per index: two indices per float.
-    if (largest_) taps_ = float_scratch({(static_cast<std::int64_t>(result.tensor.elements()) + 1) / 2});
+    if (largest_) taps_ = float_scratch({(result.tensor.elements() + 1) / 2});
     gather_input(read_);
     forward_.emplace_back([this, y = result.tensor, shape = shape_of(read_, result, &ShardRows::pad)] {
       pool_forward(shape, read_.tensor.data(), y.data(), taps(), element(), stream());

@@ -244,7 +244,7 @@ class Pool final : public CudnnLayer {
     const CudnnTensor& output = make_output(to, image_order(to));
     shape_ = pool_shape(layer(), layer().window.pad_before, source_, output);
     // 16 bits per index: two indices per float.
-    if (shape_.largest) taps_ = float_scratch({(static_cast<std::int64_t>(output.elements()) + 1) / 2});
+    if (shape_.largest) taps_ = float_scratch({(output.elements() + 1) / 2});
     forward_.emplace_back(
         [this, y = output.data()] { pool_forward(shape_, source_.data(), y, taps(), element(), stream()); });
   }

@@ -92,7 +92,7 @@ class ConvolutionLayer : public Base {
  private:
   /// Channels of the output.
   Channels channels() const {
-    const std::int64_t k = weight_.shape[0], all = static_cast<std::int64_t>(Base::result().elements());
+    const std::int64_t k = weight_.shape[0], all = Base::result().elements();
     if (order_ == Order::channels_last) return {all / k, k, 1, Base::element()};
     return {Base::batch(), k, all / (Base::batch() * k), Base::element()};
   }

@@ -58,7 +58,7 @@ CudnnTensor CudnnTensor::within_pass(std::shared_ptr<Device> device, Shape shape
   return tensor;
 }
 
-std::size_t CudnnTensor::elements() const {
+std::int64_t CudnnTensor::elements() const {
   return element_count(shape_);
 }
 
@@ -88,7 +88,7 @@ std::vector<float> CudnnTensor::read() const {
 }
 
 void CudnnTensor::write(const std::vector<float>& values) {
-  if (values.size() != elements()) {
+  if (std::ssize(values) != elements()) {
     throw std::invalid_argument("write: expected as many values as the shape has elements");
   }
   const CudnnTensor plain(device_, shape_, Element::f32);

@@ -31,7 +31,7 @@ class CudnnTensor final : public Tensor {
 
   Element element() const { return element_; }
   Order order() const { return order_; }
-  std::size_t elements() const;
+  std::int64_t elements() const;
   void* data() const { return memory_.get(); }
   /// Strides along each dimension [elements].
   std::vector<std::int64_t> strides() const;

@@ -1,7 +1,6 @@
 #include "commands/search/search_trials.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 
 #include "campaigns/search_method.hpp"
 #include "core/error.hpp"

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <numeric>
-#include <stdexcept>
 #include <thread>
 
 #include "core/error.hpp"

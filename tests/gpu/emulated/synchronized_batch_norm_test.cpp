@@ -37,7 +37,7 @@ TEST_CASE("batch norm over two devices with half of the samples each equals the 
   Layered l{c, way};
   const std::size_t count = channels;
   std::vector<float> scale = l.parameter(0), shift = l.parameter(1);
-  const double elements = static_cast<double>(l.elements()) / static_cast<double>(channels);
+  const double elements = 1.0 * l.elements() / channels;
   struct Device {
     std::vector<float> mean, inverse, running, spread, sums;
   };

@@ -3,9 +3,8 @@
 #include <memory>
 #include <set>
 
-#include "check/cases.hpp"
+#include "check/layer_bench.hpp"
 #include "core/error.hpp"
-#include "kernels/network/backend.hpp"
 #include "kernels/network/dropout_mask.hpp"
 #include "kernels/onednn/backend.hpp"
 
@@ -13,43 +12,6 @@ using namespace stepcast;
 using namespace stepcast::test;
 
 namespace {
-
-/// One layer on a backend, with the memory that a network would give it.
-struct Bench {
-  Bench(Backend& backend, const Case& c) {
-    Shape shape{c.batch};
-    shape.insert(shape.end(), c.layer.input.begin(), c.layer.input.end());
-    LayerSite site{.layer = &c.layer, .batch = c.batch, .inputs = {}, .seed = 3, .index = 0};
-    for (const Array& input : c.inputs) {
-      inputs.push_back(backend.make_tensor(shape));
-      inputs.back()->write(as_floats(input));
-      site.inputs.push_back(inputs.back().get());
-    }
-    kernel = backend.make_kernel(site);
-    const std::vector<std::size_t> stored = kernel->stored_elements();
-    for (std::size_t k = 0; k < stored.size(); ++k) {
-      memory.push_back(backend.allocate(stored[k]));
-      memory.push_back(backend.allocate(stored[k]));
-      kernel->bind(k, memory[2 * k].get(), memory[2 * k + 1].get());
-      kernel->write_parameter(k, as_floats(c.parameters[k]));
-    }
-    if (kernel->targets() != nullptr) kernel->targets()->write(as_floats(c.targets));
-  }
-
-  void connect(Backend& backend, const std::vector<Array>& output_gradients) {
-    std::vector<Tensor*> pointers;
-    for (const Array& gradient : output_gradients) {
-      gradients.push_back(backend.make_tensor(kernel->output().shape()));
-      gradients.back()->write(as_floats(gradient));
-      pointers.push_back(gradients.back().get());
-    }
-    kernel->connect_backward(pointers, std::vector<bool>(inputs.size(), true));
-  }
-
-  std::vector<std::unique_ptr<Tensor>> inputs, gradients;
-  std::vector<std::shared_ptr<float>> memory;
-  std::unique_ptr<LayerKernel> kernel;
-};
 
 /// fp32 sums of up to about 200 products of numbers below 1 carry an error of about sqrt(200) x 6e-8;
 /// oneDNN's vector exp, tanh and erf are accurate to about 1e-6. Batch norm over few elements divides by
@@ -67,9 +29,9 @@ void check_near(const std::vector<float>& found, const Array& expected) {
   CHECK(worst <= kMargin * size);
 }
 
-/// The key with which the kernel draws its mask: seed 3, layer 0, step 0.
+/// The key with which the kernel draws its mask: layer 0, step 0.
 Case with_dropout_key(Case c) {
-  c.dropout_key = dropout_key(3, 0, 0);
+  c.dropout_key = dropout_key(kBenchSeed, 0, 0);
   return c;
 }
 
@@ -101,7 +63,7 @@ TEST_CASE("every oneDNN layer computes what the plain loops compute", "[kernels]
   for (const NamedCase& named : processor_cases()) {
     INFO(named.name);
     const Case c = with_dropout_key(named.value);
-    Bench bench(*backend, c);
+    LayerBench bench(*backend, c);
     const Array expected = reference::forward(c);
     bench.kernel->run(Pass::forward);
     const bool is_loss = bench.kernel->targets() != nullptr;
@@ -132,7 +94,7 @@ TEST_CASE("a second run of the passes overwrites the gradients", "[kernels][oned
   for (const NamedCase& named : processor_cases()) {
     if (named.value.parameters.empty()) continue;
     INFO(named.name);
-    Bench bench(*backend, named.value);
+    LayerBench bench(*backend, named.value);
     bench.connect(*backend, {uniform_array(reference::forward(named.value).size(), 99)});
     std::vector<float> first;
     for (int run = 0; run < 2; ++run) {
@@ -150,7 +112,7 @@ TEST_CASE("gradients of several consumers are summed before they are used", "[ke
     const Case c = with_dropout_key(named.value);
     if (!c.targets.empty() || c.layer.kind == LayerKind::embedding) continue;
     INFO(named.name);
-    Bench bench(*backend, c);
+    LayerBench bench(*backend, c);
     const std::size_t size = reference::forward(c).size();
     const Array one = uniform_array(size, 50), two = uniform_array(size, 51), three = uniform_array(size, 52);
     bench.connect(*backend, {one, two, three});
@@ -169,7 +131,7 @@ TEST_CASE("batch norm's running statistics follow those of the batch", "[kernels
   c.batch = 2;
   c.inputs = {{1, 3}};
   c.parameters = {{1}, {0}, {10}, {1}};
-  Bench bench(*backend, c);
+  LayerBench bench(*backend, c);
   bench.kernel->run(Pass::forward);
   CHECK(bench.kernel->read_parameter(2).at(0) == Approx(0.9 * 10 + 0.1 * 2));
   CHECK(bench.kernel->read_parameter(3).at(0) == Approx(0.9 * 1 + 0.1 * 1));
@@ -180,7 +142,7 @@ TEST_CASE("dropout drops its share, keeps the mean, and draws another mask every
   Case c;
   c.layer = plain_layer(LayerKind::dropout, {40000}, 0.3);
   c.inputs = {Array(40000, 1)};
-  Bench bench(*backend, c);
+  LayerBench bench(*backend, c);
   bench.kernel->run(Pass::forward);
   const std::vector<float> first = bench.kernel->output().read();
   const double dropped = std::count(first.begin(), first.end(), 0.f);
@@ -196,5 +158,5 @@ TEST_CASE("a layer that oneDNN lacks is refused by name", "[kernels][onednn][err
   c.layer = plain_layer(LayerKind::rms_norm, {1, 4, 4});
   c.layer.name = "norm1";
   c.inputs = {Array(16)};
-  CHECK_THROWS_AS(Bench(*backend, c), InputError);
+  CHECK_THROWS_AS(LayerBench(*backend, c), InputError);
 }

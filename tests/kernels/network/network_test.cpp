@@ -14,18 +14,8 @@ TEST_CASE("training on a separable task brings the loss near zero", "[kernels][n
                              Optimizer::Kind::adam);
   const auto backend = make_onednn_backend();
   const double rate = kind == Optimizer::Kind::sgd ? 0.1 : 0.02;
-  Network network(*backend, two_layer_model(4),
-                  {.batch = 64, .optimizer = {.kind = kind, .learning_rate = rate}});
-  const std::vector<float> x = network.input().read();
-  std::vector<float> side;  // elements of a plane
-  for (std::size_t i = 0; i < x.size(); i += 4) side.push_back(x[i] + x[i + 1] - x[i + 2] > 0 ? 1.f : 0.f);
-  network.kernel(3).targets()->write(side);
-  network.step();
-  const double first = network.loss();
-  for (int i = 0; i < 300; ++i) network.step();
-  CAPTURE(static_cast<int>(kind), first);
-  CHECK(first > 0.3);
-  CHECK(network.loss() < 0.1);
+  CAPTURE(ordinal(kind));
+  check_learns_plane(*backend, {.kind = kind, .learning_rate = rate});
 }
 
 TEST_CASE("each element of a large array depends on its index, not on the thread that draws it",

@@ -12,7 +12,7 @@ TEST_CASE("every optimizer follows its formula over several steps", "[kernels][o
                              Optimizer::Kind::adam);
   const double momentum = GENERATE(0.0, 0.9);
   const Optimizer optimizer{.kind = kind, .learning_rate = 0.05, .momentum = momentum, .decay = 0.99};
-  CAPTURE(static_cast<int>(kind), momentum);
+  CAPTURE(ordinal(kind), momentum);
 
   Array expected = uniform_array(37, 1);
   std::vector<Array> states(state_arrays(optimizer), Array(37));

@@ -76,7 +76,7 @@ TEST_CASE("calibration recovers the efficiency from which the rates were compute
   Device device = round_device();
   const std::map<std::string, Model> models{{"m", two_layers()}};
   for (const std::int64_t batch : {64, 4096}) {
-    const double rate = static_cast<double>(batch) / roofline_step(models.at("m"), batch, device, 0.37).value;
+    const double rate = batch / roofline_step(models.at("m"), batch, device, 0.37).value;
     device.rates.push_back({"m", batch, rate, DeviceRate::Use::calibrate, "made up"});
   }
   device.rates.push_back({"m", 64, 1.0, DeviceRate::Use::check, "far off"});

@@ -22,7 +22,7 @@ std::string rate_row(const YamlMap& row) {
   const std::int64_t batch = row.at("batch", "").integer(1, 10'000);
   const Seconds step = roofline_step(shipped_model(model), batch,
                                      with_kernels(load_device(kSources + "/models", device), choice), 1);
-  const double published = row.at("rate", "").number(0), rule = static_cast<double>(batch) / step.value;
+  const double published = row.at("rate", "").number(0), rule = batch / step.value;
   return fmt::format("| `{}` | {} | `{}` | {} | `{}` | {:.1f} | {:.1f} | {:+.0f} % |", model, batch, device,
                      row.at("precision", "").text(), row.at("layout", "").text(), published, rule,
                      100 * (rule / published - 1));

@@ -22,7 +22,7 @@ double matrix_parameters(const Model& model) {
   double sum = 0;
   for (const Layer& layer : model.layers) {
     if (layer.kind != LayerKind::dense) continue;
-    sum += static_cast<double>(layer.input.back()) * static_cast<double>(layer.output.back());
+    sum += 1.0 * layer.input.back() * layer.output.back();
   }
   return sum;
 }

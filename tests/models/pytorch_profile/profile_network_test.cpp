@@ -1,5 +1,4 @@
 #include <catch2/catch.hpp>
-#include <numeric>
 
 #include "core/error.hpp"
 #include "models/pytorch_profile/profile.hpp"

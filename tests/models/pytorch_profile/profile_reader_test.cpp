@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <fstream>
 
 #include "core/error.hpp"
 #include "models/pytorch_profile/operators.hpp"

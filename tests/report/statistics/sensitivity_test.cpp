@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numbers>
 #include <random>
-#include <stdexcept>
 
 #include "report/statistics/statistics.hpp"
 

@@ -156,7 +156,7 @@ TEST_CASE("a library executes each collective of a plan with the same result as 
                              Kind::reduce, Kind::all_to_all, Kind::exchange);
   const int groups = GENERATE(1, 2), size = GENERATE(2, 3, 4);
   const std::int64_t elements = GENERATE(48, 37, 2);
-  CAPTURE(static_cast<int>(kind), groups, size, elements);
+  CAPTURE(ordinal(kind), groups, size, elements);
   const Plan plan = plan_with(kind, groups, size, elements);
   const Buffers before = values(groups * size, elements);
   const Buffers expected = played(plan, before), got = asked_of_library(plan, before);

@@ -29,6 +29,10 @@ std::span<const float> gradients_of(const Network& network) {
   return {network.all_parameters().gradient, network.all_parameters().elements};
 }
 
+LayerRange all_segments(const Model& model) {
+  return segments_of({0, static_cast<int>(model.layers.size())});
+}
+
 }  // namespace
 
 TEST_CASE("a joint network computes a pass when the last machine of its replica starts it",
@@ -36,7 +40,7 @@ TEST_CASE("a joint network computes a pass when the last machine of its replica 
   const Model model = small_model();
   const auto backend = make_onednn_backend();
   const NetworkOptions options{.batch = 2};
-  const LayerRange all = segments_of({0, static_cast<int>(model.layers.size())});
+  const LayerRange all = all_segments(model);
   JointNetwork joint(*backend, model, options, 3);
   int mini_batches = 0;
   joint.set_next_batch([&] { ++mini_batches; });
@@ -87,7 +91,7 @@ TEST_CASE("a group runs a pass when its first rank starts it, and sums gradients
           "[validate][learning]") {
   const Model model = small_model();
   const auto backend = make_onednn_backend();
-  const LayerRange all = segments_of({0, static_cast<int>(model.layers.size())});
+  const LayerRange all = all_segments(model);
   GroupNetworks groups;
   std::vector<std::vector<float>> own;  // gradients, from networks that train alone
   for (const int number : {0, 1}) {
@@ -127,7 +131,7 @@ TEST_CASE("a group runs a pass when its first rank starts it, and sums gradients
 TEST_CASE("a gradient that another group has not computed cannot be summed", "[validate][learning]") {
   const Model model = small_model();
   const auto backend = make_onednn_backend();
-  const LayerRange all = segments_of({0, static_cast<int>(model.layers.size())});
+  const LayerRange all = all_segments(model);
   GroupNetworks groups;
   for (const int number : {0, 1})
     groups[number] = std::make_unique<GroupNetwork>(*backend, model, NetworkOptions{.batch = 2}, 1);

@@ -62,14 +62,12 @@ TEST_CASE("payloads of a pair arrive in order and are taken in any order", "[val
   std::vector<PayloadId> payloads;
   for (int i = 0; i < 3; ++i) {
     sent.push_back(std::make_shared<Operation>());
-    payloads.push_back(sender.send(
-        1, std::vector<float>(static_cast<std::size_t>(10 + i), static_cast<float>(i)), sent.back()));
+    payloads.push_back(sender.send(1, std::vector<float>(10 + i, i), sent.back()));
   }
   for (const PayloadId& payload : payloads) receiver.payloads.post_receive(payload);
   for (const int i : {2, 0, 1}) {
     CAPTURE(i);
-    CHECK(receiver.received(payloads[i]) ==
-          std::vector<float>(static_cast<std::size_t>(10 + i), static_cast<float>(i)));
+    CHECK(receiver.received(payloads[i]) == std::vector<float>(10 + i, i));
   }
   for (const Pending& operation : sent) CHECK(sender.completions.next() == operation);
 }

@@ -69,9 +69,7 @@ TEST_CASE("every process gets the values that the others put into the store, byt
   const int ranks = GENERATE(2, 4);
   CAPTURE(ranks);
   const Place place;
-  const auto value = [](int rank) {
-    return std::string("\0\n", 2) + std::string(static_cast<std::size_t>(rank) * 1000, 'x') + '\xff';
-  };
+  const auto value = [](int rank) { return std::string("\0\n", 2) + std::string(rank * 1000, 'x') + '\xff'; };
   std::vector<std::function<int()>> bodies;
   for (int rank = 0; rank < ranks; ++rank) {
     bodies.push_back([&, rank] {
@@ -82,7 +80,7 @@ TEST_CASE("every process gets the values that the others put into the store, byt
       return right;
     });
   }
-  CHECK(in_processes(bodies) == std::vector<int>(static_cast<std::size_t>(ranks), ranks));
+  CHECK(in_processes(bodies) == std::vector<int>(ranks, ranks));
 }
 
 TEST_CASE("a rank that dies before it puts its value is named by the ranks that wait for it",

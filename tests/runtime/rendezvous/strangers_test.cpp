@@ -9,7 +9,6 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <future>
-#include <random>
 #include <thread>
 #include <vector>
 

@@ -45,7 +45,7 @@ struct Balance {
 
 Balance balance_of(const std::string& transport_kind, const Codec& codec, std::size_t elements, int steps) {
   Balance balance{std::vector<double>(elements), std::vector<double>(elements), std::vector<double>(elements),
-                  std::vector<Floats>(static_cast<std::size_t>(codec.owners))};
+                  std::vector<Floats>(codec.owners)};
   std::mutex adding;
   run_ranks(transport_kind, codec.owners, [&](Transport& transport) {
     const int rank = transport.rank().value;
@@ -92,7 +92,7 @@ TEST_CASE("the decompressed sum plus the residuals of all ranks equals the sum o
   const int ranks = GENERATE(1, 2, 3, 5, 8);
   const std::size_t elements = GENERATE(1, 37, 1000);
   const std::string transport = GENERATE(as<std::string>{}, "memory", "sockets");
-  CAPTURE(static_cast<int>(kind), ranks, elements, transport);
+  CAPTURE(ordinal(kind), ranks, elements, transport);
   const Balance balance =
       balance_of(transport, {.kind = kind, .rows = 16, .density = 0.1, .owners = ranks}, elements, 6);
   for (std::size_t i = 0; i < elements; ++i)

@@ -1,11 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include "kernels/onednn/backend.hpp"
-#include "kernels/timing/host_info.hpp"
 #include "learned_curve.hpp"
 #include "planned_parts.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
-#include "runtime/memory/parameters.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 
 namespace stepcast::real_experts_test {
@@ -44,15 +41,6 @@ void fill(Network& network, std::int64_t first) {
   if (network.contains(loss)) network.kernel(loss).targets()->write(targets);
 }
 
-Parameters trained_alone(const Model& model, std::int64_t batch) {
-  set_kernel_threads(1);
-  const auto backend = make_onednn_backend();
-  Network network(*backend, model, {.batch = batch, .optimizer = {.learning_rate = kRate, .momentum = 0.9}});
-  fill(network, 0);
-  for (int step = 0; step < kSteps; ++step) network.step();
-  return read_parameters(network);
-}
-
 struct Case {
   std::string options;
   int stages, replicas;
@@ -67,15 +55,17 @@ void check_trains_as_alone(const Case& c) {
                              "{kind: " + c.kind + ", all_reduce: ring, " + c.options + "}", kSamples, kSteps);
   const ModelPartition& partition = planned.plan.partition;
   REQUIRE(unsupported_in_real_run(planned.plan, c.stages * c.replicas, false) == "");
-  const Parameters alone = trained_alone(planned.model, kSamples * c.replicas);
+  const Parameters alone =
+      trained_on_one_rank(planned.model, kSamples * c.replicas, kRate, kSteps, [](Network& network) {
+        fill(network, 0);
+      }).parameters;
   const auto train = [&](int rank, std::mutex& building, const auto& run) {
     const int stage = rank / c.replicas, replica = rank % c.replicas, place = rank % partition.parts();
     const auto backend = make_onednn_backend();
     std::unique_lock lock(building);
-    const PipelineStageNetworks networks =
-        pipeline_stage_networks(*backend, planned.model, partition, {stage, c.stages, place},
-                                {.batch = partition.micro_batch,
-                                 .optimizer = {.learning_rate = kRate / c.replicas, .momentum = 0.9}});
+    const PipelineStageNetworks networks = pipeline_stage_networks(
+        *backend, planned.model, partition, {stage, c.stages, place},
+        {.batch = partition.micro_batch, .optimizer = momentum_optimizer(kRate / c.replicas)});
     lock.unlock();
     const ChunkNetworks& chunk = networks.chunks.front();
     for (int i = 0; i < partition.micro_batches; ++i)

@@ -31,21 +31,10 @@ constexpr std::int64_t kBatch = 12;  // samples of a replica
 constexpr int kSteps = 4;
 constexpr std::size_t kLoss = 7;
 
-Optimizer optimizer(double rate) {
-  return {.learning_rate = rate, .momentum = 0.9};
-}
-
 /// Fills the network with samples from `first` on.
 void fill(Network& network, std::int64_t first) {
-  const auto write = [first](Tensor& tensor, float (*value)(std::int64_t, std::int64_t)) {
-    const auto row = static_cast<std::int64_t>(tensor.elements()) / tensor.shape().front();
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(tensor.elements()); ++i)
-      values.push_back(value(first + i / row, i % row));
-    tensor.write(values);
-  };
-  write(network.input(), input_value);
-  if (network.contains(kLoss)) write(*network.kernel(kLoss).targets(), target_value);
+  fill_samples(network.input(), first, input_value);
+  if (network.contains(kLoss)) fill_samples(*network.kernel(kLoss).targets(), first, target_value);
 }
 
 /// Parameters by layer and array; empty for layers that the network does not have.
@@ -67,7 +56,7 @@ struct Alone {
 Alone trained_alone(const Model& model, std::int64_t batch) {
   set_kernel_threads(1);
   const auto backend = make_onednn_backend();
-  Network network(*backend, model, {.batch = batch, .optimizer = optimizer(0.1)});
+  Network network(*backend, model, {.batch = batch, .optimizer = momentum_optimizer(0.1)});
   fill(network, 0);
   for (int step = 0; step < kSteps; ++step) network.step();
   return {parameters_by_layer(network), network.loss()};
@@ -98,9 +87,9 @@ void check_trains_as_alone(const std::string& strategy, const Case& c) {
     const int stage = rank / c.replicas, replica = rank % c.replicas;
     const auto backend = guarded ? test::make_guarded_backend() : make_onednn_backend();
     std::unique_lock lock(building);
-    const PipelineStageNetworks networks =
-        pipeline_stage_networks(*backend, planned.model, partition, {stage, c.stages},
-                                {.batch = partition.micro_batch, .optimizer = optimizer(0.1 / c.replicas)});
+    const PipelineStageNetworks networks = pipeline_stage_networks(
+        *backend, planned.model, partition, {stage, c.stages},
+        {.batch = partition.micro_batch, .optimizer = momentum_optimizer(0.1 / c.replicas)});
     lock.unlock();
     for (const ChunkNetworks& chunk : networks.chunks) {
       for (int i = 0; i < partition.micro_batches; ++i)

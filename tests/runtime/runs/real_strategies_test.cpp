@@ -82,7 +82,7 @@ TEST_CASE("block training follows its formula, worked out by hand", "[validate][
   const auto form = GENERATE(BlockFilter::Form::classical, BlockFilter::Form::nesterov);
   const bool by_workers = GENERATE(false, true);
   const BlockFilter filter{by_workers ? 1 - 0.8 / (1.1 * workers) : 0.6, 0.8, form};
-  CAPTURE(workers, static_cast<int>(form), by_workers);
+  CAPTURE(workers, ordinal(form), by_workers);
   std::vector<std::unique_ptr<HandWorker>> hands;
   for (int i = 0; i < workers; ++i) hands.push_back(std::make_unique<HandWorker>(i, workers, kMomentum));
   Floats global = hands[0]->parameters(), model = global, change(global.size());

@@ -3,13 +3,10 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "kernels/onednn/backend.hpp"
-#include "kernels/timing/host_info.hpp"
 #include "models/partition/token_shard.hpp"
 #include "partitioned_training.hpp"
 #include "planned_parts.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
-#include "runtime/memory/parameters.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 
 namespace stepcast::real_tokens_test {
@@ -95,25 +92,6 @@ void fill(Network& network, const Model& model, std::int64_t first, const std::v
         });
 }
 
-Optimizer optimizer(double rate) {
-  return {.learning_rate = rate, .momentum = 0.9};
-}
-
-struct Trained {
-  Parameters parameters;
-  double loss = 0;
-};
-
-Trained trained_alone(const Model& model, std::int64_t batch) {
-  set_kernel_threads(1);
-  const auto backend = make_onednn_backend();
-  Network network(*backend, model, {.batch = batch, .optimizer = optimizer(0.1)});
-  const std::vector<Rows> all{{0, model.input.front()}};
-  fill(network, model, 0, all, all);
-  for (int step = 0; step < kSteps; ++step) network.step();
-  return {read_parameters(network), network.loss()};
-}
-
 std::string strategy_of(const Case& c) {
   return fmt::format(
       "{{kind: synchronous, all_reduce: ring, mesh: {{tensor: {}, context: {}, data: {}}}, {}}}", c.tensor,
@@ -133,9 +111,9 @@ std::vector<Trained> trained_together(const PlannedParts& planned, const Case& c
     const int ranks = ranks_of_samples(partition), place = rank % ranks, replica = rank / ranks;
     const auto backend = make_onednn_backend();
     std::unique_lock lock(building);
-    const PipelineStageNetworks networks =
-        pipeline_stage_networks(*backend, planned.model, partition, {0, 1, place},
-                                {.batch = partition.micro_batch, .optimizer = optimizer(0.1 / c.data)});
+    const PipelineStageNetworks networks = pipeline_stage_networks(
+        *backend, planned.model, partition, {0, 1, place},
+        {.batch = partition.micro_batch, .optimizer = momentum_optimizer(0.1 / c.data)});
     lock.unlock();
     const auto tokens = [&](bool targets) {
       return tokens_of_rank(planned.model, partition.ways, partition.tokens, place, targets);
@@ -158,7 +136,11 @@ void check_trains_as_alone(const std::string& text, const Case& c) {
   const int ranks = c.tensor * c.context * c.data;
   const PlannedParts planned(ranks, text, strategy_of(c), kBatch, kSteps);
   REQUIRE(unsupported_in_real_run(planned.plan, ranks, false) == "");
-  const Trained alone = trained_alone(planned.model, kBatch * c.data);
+  const Trained alone =
+      trained_on_one_rank(planned.model, kBatch * c.data, 0.1, kSteps, [&](Network& network) {
+        const std::vector<Rows> all{{0, planned.model.input.front()}};
+        fill(network, planned.model, 0, all, all);
+      });
   const std::vector<Trained> all = trained_together(planned, c);
   double loss = 0;
   for (const Trained& one : all) loss += one.loss;

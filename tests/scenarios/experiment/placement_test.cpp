@@ -1,6 +1,5 @@
 #include "scenarios/experiment/placement.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 

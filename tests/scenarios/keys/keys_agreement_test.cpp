@@ -1,10 +1,8 @@
-#include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 
 #include "core/keys.hpp"
 #include "platforms/platform.hpp"
-#include "platforms/platform_keys.hpp"
 #include "scenario_text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 

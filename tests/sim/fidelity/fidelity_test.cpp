@@ -75,7 +75,7 @@ TEST_CASE("the chosen fidelity is within 1 % of every message on a tapered fat t
            {Algorithm::hierarchical, NetworkPart::halving_doubling, 64, 3, 0.1},
            {Algorithm::ring, {}, 64, 3, 0.01},
        }) {
-    CAPTURE(static_cast<int>(c.algorithm), static_cast<int>(c.network), c.workers, c.streams, c.scale);
+    CAPTURE(ordinal(c.algorithm), ordinal(c.network), c.workers, c.streams, c.scale);
     const double message = seconds(c, Fidelity::message);
     CHECK(seconds(c, Fidelity::automatic) == Approx(message).epsilon(0.01));
   }

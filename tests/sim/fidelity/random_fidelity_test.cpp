@@ -41,10 +41,9 @@ void compare(std::uint32_t from, std::uint32_t to) {
     const RandomCase c = random_case(number);
     const ChildResult picked = run_of(c, Fidelity::automatic, true, 0);
     const double exact = run_of(c, Fidelity::message, true, 0).seconds;
-    CAPTURE(number, kFidelityTexts.at(picked.fidelity), static_cast<int>(c.fabric), c.devices, c.nics,
-            c.taper, c.nodes, c.streams, c.slow_nics, c.slow_share, c.placement,
-            static_cast<int>(c.algorithm), static_cast<int>(c.local), static_cast<int>(c.network), c.scale,
-            c.backward, c.overlap);
+    CAPTURE(number, kFidelityTexts.at(picked.fidelity), ordinal(c.fabric), c.devices, c.nics, c.taper,
+            c.nodes, c.streams, c.slow_nics, c.slow_share, c.placement, ordinal(c.algorithm),
+            ordinal(c.local), ordinal(c.network), c.scale, c.backward, c.overlap);
     CHECK(picked.seconds == Approx(exact).epsilon(0.01));
     fidelities[picked.fidelity].take(picked.seconds, exact, number);
     const double one = run_of(c, Fidelity::automatic, true, 0.1).seconds;

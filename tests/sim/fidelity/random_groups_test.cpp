@@ -18,11 +18,11 @@ void compare(std::uint32_t from, std::uint32_t to) {
     const RandomCase& c = g.cluster;
     const ChildResult picked = groups_run(g, Fidelity::automatic, Folding::automatic, 0);
     const double exact = groups_run(g, Fidelity::message, Folding::automatic, 0).seconds;
-    CAPTURE(number, kFidelityTexts.at(picked.fidelity), static_cast<int>(g.kind), g.workers, g.communicators,
-            g.ways, g.stages, g.micro_batches, g.dealt, static_cast<int>(g.gradient),
-            static_cast<int>(g.other), static_cast<int>(g.inside), g.crossing, g.streams);
-    CAPTURE(static_cast<int>(c.fabric), c.devices, c.nics, c.taper, c.nodes, c.slow_nics, c.slow_share,
-            c.placement, static_cast<int>(c.local), static_cast<int>(c.network), c.scale, c.backward);
+    CAPTURE(number, kFidelityTexts.at(picked.fidelity), ordinal(g.kind), g.workers, g.communicators, g.ways,
+            g.stages, g.micro_batches, g.dealt, ordinal(g.gradient), ordinal(g.other), ordinal(g.inside),
+            g.crossing, g.streams);
+    CAPTURE(ordinal(c.fabric), c.devices, c.nics, c.taper, c.nodes, c.slow_nics, c.slow_share, c.placement,
+            ordinal(c.local), ordinal(c.network), c.scale, c.backward);
     CHECK(picked.seconds == Approx(exact).epsilon(0.01));
     fidelities[picked.fidelity].take(picked.seconds, exact, number);
   }
@@ -76,7 +76,7 @@ void compare_one_group(std::uint32_t from, std::uint32_t to) {
     if (!in_one_group(g)) continue;
     const ChildResult one = groups_run(g, Fidelity::automatic, Folding::automatic, 0.1);
     const double each = groups_run(g, Fidelity::automatic, Folding::never, 0.1).seconds;
-    CAPTURE(number, static_cast<int>(g.kind), g.workers, g.communicators);
+    CAPTURE(number, ordinal(g.kind), g.workers, g.communicators);
     CHECK(one.folded);
     CHECK(one.seconds == Approx(each).epsilon(kTolerance));
     folded.take(one.seconds, each, number);
@@ -93,8 +93,7 @@ int compare_groups(const std::vector<RandomGroups>& cases, double sigma) {
     const std::uint32_t number = g.cluster.number - 1'000'000;
     const ChildResult one = groups_run(g, Fidelity::automatic, Folding::automatic, sigma);
     const double each = groups_run(g, Fidelity::message, Folding::never, sigma).seconds;
-    CAPTURE(number, static_cast<int>(g.kind), g.workers, g.ways, g.stages, g.micro_batches, one.folded,
-            sigma);
+    CAPTURE(number, ordinal(g.kind), g.workers, g.ways, g.stages, g.micro_batches, one.folded, sigma);
     CHECK(one.seconds == Approx(each).epsilon(kTolerance));
     worst.take(one.seconds, each, number);
     folded += one.folded ? 1 : 0;

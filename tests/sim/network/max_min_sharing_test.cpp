@@ -237,7 +237,7 @@ void check_collectives(std::uint32_t number, const std::function<std::vector<Sch
   const auto own = collective_ends(c, all, LinkSharing::max_min),
              simgrid = collective_ends(c, all, LinkSharing::simgrid);
   for (std::size_t i = 0; i < own.size(); ++i) {
-    CAPTURE(number, i, static_cast<int>(c.fabric), c.devices, c.nics, c.nodes, c.slow_nics);
+    CAPTURE(number, i, ordinal(c.fabric), c.devices, c.nics, c.nodes, c.slow_nics);
     CHECK(own[i] == Approx(simgrid[i]).epsilon(1e-9).margin(0));
   }
 }

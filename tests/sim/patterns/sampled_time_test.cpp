@@ -53,7 +53,7 @@ TEST_CASE("few rounds tell how long many take: pipelines and rings over unequal 
     for (const double bytes : {1e8}) {
       const Compared tree = compared(c, double_tree_all_reduce({128, 4}, 200), {bytes});
       const Compared ring = compared(c, ring_all_reduce({128, 4}), {bytes});
-      CAPTURE(static_cast<int>(fabric), bytes, tree.error, ring.error);
+      CAPTURE(ordinal(fabric), bytes, tree.error, ring.error);
       CHECK(tree.sampled == Approx(tree.played).epsilon(0.005));
       CHECK(ring.sampled == Approx(ring.played).epsilon(0.005));
       if (fabric == RandomCase::one_switch) CHECK(tree.messages < 0.5 * tree.all);

@@ -115,7 +115,7 @@ TEST_CASE("fat trees have SimGrid's routes between every two nodes", "[sim]") {
     int nodes = down[0];
     for (std::size_t level = 0; level + 1 < down.size(); ++level) {
       const int below = static_cast<int>(down[level]), above = up[level + 1];
-      shape.levels.push_back({below, static_cast<double>(below) / above, above, kLatency});
+      shape.levels.push_back({below, 1.0 * below / above, above, kLatency});
       nodes *= static_cast<int>(down[level + 1]);
     }
     const auto build = [&, down = down, up = up] {

@@ -68,7 +68,7 @@ double tree_seconds(int replicas, double bytes) {
 TEST_CASE("a block by tree takes its mini-batches and 2 ceil(log2 N) (a + S/B)", "[sim][block]") {
   const int workers = GENERATE(2, 5, 8);
   const Fidelity fidelity = GENERATE(Fidelity::coupled, Fidelity::message);
-  CAPTURE(workers, static_cast<int>(fidelity));
+  CAPTURE(workers, ordinal(fidelity));
   const auto found = figures({.workers = workers, .fidelity = fidelity});
   CHECK(found[1] == exactly(3 * kMiniBatch));
   const double aggregate = tree_seconds(workers, kModel) + kFilter;

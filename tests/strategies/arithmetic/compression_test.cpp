@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <limits>

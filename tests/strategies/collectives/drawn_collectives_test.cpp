@@ -49,7 +49,7 @@ AllReduceChoice drawn_choice(const Draw& draw) {
 
 /// Whole numbers below 2^20, whose sums over 64 ranks are exact in any order.
 Buffers drawn_buffers(const Draw& draw, int ranks, std::int64_t elements) {
-  Buffers buffers(ranks, std::vector<double>(static_cast<std::size_t>(elements)));
+  Buffers buffers(ranks, std::vector<double>(elements));
   std::uint64_t state = mixed_hash(draw.seed, draw.number);
   for (std::vector<double>& buffer : buffers) {
     for (double& value : buffer) value = (state = mixed_hash(state, 1)) >> 44;

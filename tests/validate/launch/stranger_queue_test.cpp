@@ -1,7 +1,6 @@
 #include "validate/launch/stranger_queue.hpp"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
