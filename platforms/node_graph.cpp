@@ -13,10 +13,10 @@ constexpr Seconds kPerHop{1e-12};  // prefers the path with fewer hops among equ
 
 /// Rate of copies through host memory in one direction over that in both at once: 22.5 of 31 GB/s on two RTX
 /// 4090, 22.2 of 30 on six, 21.5 of 28.5 on four A100, 10.9 of 15.8 on four A100 on PCIe 3.0, 11 of 18.7 on
-/// V100 (p2pBandwidthLatencyTest without peer access; the same machines as at kStagedCopies). That the copies
-/// of a device to all others are no faster than those to one is assumed: TensorFlow issues them in one stream
-/// (gpu_device.cc, num_dev_to_dev_copy_streams).
-constexpr double kOneWayShare = 0.71;
+/// V100 (p2pBandwidthLatencyTest without peer access; the machines of kStagedCopies, read_node.cpp; the
+/// geometric mean). That the copies of a device to all others are no faster than those to one is assumed:
+/// TensorFlow issues them in one stream (gpu_device.cc, num_dev_to_dev_copy_streams).
+constexpr double kOneWayShare = 0.70;
 
 Link bundle(Link cable, int count) {
   return {count * cable.bandwidth, cable.latency};

@@ -14,7 +14,8 @@ constexpr int kMaxDevicesPerNode = 256;
 /// 4090 (rtx4090-8-one-process, validate/data/nccl_tests.yaml), 31 on two (D. Kinghorn, Threadripper PRO), 28
 /// on six (NVIDIA/nccl issue 814), 26 on three (tinygrad/open-gpu-kernel-modules issue 6), 28 on four A100;
 /// on PCIe 3.0 x16 (12 GB/s) 16 on four V100, 15 on four A100, 7.6 on eight RTX 3090 (NVIDIA/nccl issue
-/// 1127): the geometric mean. That more pairs at once are no faster is assumed.
+/// 1127): the geometric mean, where pairs differ of their middle. That more pairs at once are no faster is
+/// assumed.
 constexpr double kStagedCopies = 1.07;
 
 /// `node:` as written.
@@ -115,7 +116,7 @@ const Fields<NodeKeys>& node_fields() {
                       "whether devices without a `peer_link` reach each other's memory; `false`: "
                       "copies pass through host memory"),
                 field("staging", &NodeKeys::staging, bandwidth(), otherwise("1.07 x `device_link`"),
-                      "rate of all such copies of a node (of a device, 71 % of it each way), and of NCCL's "
+                      "rate of all such copies of a node (of a device, 70 % of it each way), and of NCCL's "
                       "if it is given; only with "
                       "`peer_access: false`")}),
            only_with(

@@ -81,7 +81,7 @@ TEST_CASE("a half-duplex link between sockets is one link for both directions, a
 }
 
 TEST_CASE(
-    "copies without peer access go up to a socket and share one link there, and those of a device 71 % of "
+    "copies without peer access go up to a socket and share one link there, and those of a device 70 % of "
     "its rate each way; other routes do not",
     "[platforms]") {
   Platform platform = two_servers();
@@ -98,7 +98,7 @@ TEST_CASE(
   CHECK(topology.link(there[3]).bandwidth.value == 7e9);
   CHECK(back[3] == there[3]);
   CHECK(names(topology, 3, 0)[5] == "node 0 socket 1 -> socket 0");
-  CHECK(topology.link(there[2]).bandwidth.value == Approx(0.71 * 7e9));
+  CHECK(topology.link(there[2]).bandwidth.value == Approx(0.70 * 7e9));
   CHECK(back[4] != there[2]);  // a device receives while it sends
   CHECK(topology.dotted_link_name(back[4]) != topology.dotted_link_name(there[2]));
   CHECK(route_between(topology, 0, 3)[2] == there[2]);
