@@ -168,6 +168,16 @@ idle strategy.sequence_parallel true false "${sharded[@]}" 'strategy.mesh={pipel
 works strategy.context_exchange ring all_to_all "${tokens[@]}"
 idle strategy.context_exchange ring all_to_all "${sharded[@]}"
 idle strategy.capacity_factor 1 2 "${sharded[@]}"
+positions=(model=small-mesh 'strategy={kind: synchronous, mesh: {spatial: 2}, shard: optimizer, bucket: tensor}')
+works strategy.batch_norm local all "${positions[@]}"
+works strategy.shard optimizer parameters "${positions[@]}"
+works strategy.halo_overlap true false "${positions[@]}"
+idle strategy.batch_norm local all "${positions[@]}" 'strategy.mesh={data: 16}'
+replaced=(model=small-transformer 'strategy={kind: synchronous, mesh: {expert: 2}, experts: 4, every: 1}')
+works strategy.top 1 2 "${replaced[@]}"
+works strategy.experts 4 8 "${replaced[@]}"
+works strategy.capacity_factor 1 2 "${replaced[@]}"
+idle strategy.top 1 2 "${sharded[@]}"
 
 # Blocks of local training.
 for kind in model_averaging 'bmuf, block_momentum: 0.9' 'diloco, outer_momentum: 0.9, outer_learning_rate: 0.7'; do

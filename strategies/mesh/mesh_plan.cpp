@@ -316,8 +316,8 @@ void note_ineffective_axes(const YamlMap& map, const MeshOptions& options, Ineff
   if (mesh.context == 1) note_ineffective(map, {"context_exchange"}, "without mesh.context", found);
   if (!options.divides_positions())
     note_ineffective(map, {"whole_from", "batch_norm"}, "without mesh.spatial", found);
-  if (!options.has_experts) note_ineffective(map, {"top", "every"}, "without mesh.expert", found);
-  if (mesh.expert == 1) note_ineffective(map, {"capacity_factor", "imbalance"}, "without mesh.expert", found);
+  if (!options.has_experts)
+    note_ineffective(map, {"top", "every", "capacity_factor", "imbalance"}, "without mesh.expert", found);
 }
 
 Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
