@@ -58,7 +58,7 @@ std::int64_t experts_of(const Model& model) {
 
 std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples) {
   const int workers = experiment.plan.workers;
-  const int blocks = static_cast<int>(experiment.model.blocks.size());
+  const int blocks = experiment.model.blocks.size();
   const std::int64_t experts = experts_of(experiment.model);
   const bool transformer = has_layers(experiment.model, LayerKind::attention);
   std::vector<Layout> layouts;
@@ -119,7 +119,7 @@ std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy
   std::vector<Assignment> axes{assignment("pipeline", layout.stages), assignment("tensor", layout.tensor)};
   if (layout.expert > 1) axes.push_back(assignment("expert", layout.expert));
   set("mesh", std::move(axes));
-  set("shard", kShards.at(static_cast<std::size_t>(layout.zero)));
+  set("shard", kShards.at(layout.zero));
   set("accumulation", layout.micro_batches);
   set("recompute", to_string(layout.recompute));
   if (layout.sequence_parallel) set("sequence_parallel", true);
