@@ -42,7 +42,7 @@ BENCHMARK(events)->Arg(1000)->Arg(100000);
 
 /// Flows that share links, with BottleneckSharing.
 void shared_flows(benchmark::State& state) {
-  const auto count = static_cast<int>(state.range(0));
+  const int count = state.range(0);
   BottleneckSharing links(engine(), kLinks, [](int) { return BytesPerSecond{1e9}; });
   for (auto _ : state) {
     for (int i = 0; i < count; ++i) links.start_flow({i % 512, 512 + i % 16}, {1e6}, [] {});
@@ -54,7 +54,7 @@ BENCHMARK(shared_flows)->Arg(1000)->Arg(16000)->Unit(benchmark::kMillisecond);
 
 /// Flows over six links each, such as those of a fat tree and of nodes with several devices.
 void flows_over_six_links(benchmark::State& state) {
-  const auto count = static_cast<int>(state.range(0));
+  const int count = state.range(0);
   BottleneckSharing links(engine(), kLinks, [](int) { return BytesPerSecond{1e9}; });
   for (auto _ : state) {
     for (int i = 0; i < count; ++i)
@@ -68,7 +68,7 @@ BENCHMARK(flows_over_six_links)->Arg(1000)->Arg(16000)->Unit(benchmark::kMillise
 
 /// Flows that share links, with SimGrid's max-min sharing.
 void max_min_flows(benchmark::State& state) {
-  const auto count = static_cast<int>(state.range(0));
+  const int count = state.range(0);
   for (auto _ : state) {
     for (int i = 0; i < count; ++i) engine().start_flow(std::vector{i % 512, 512 + i % 16}, {1e6}, [] {});
     engine().run();
@@ -78,14 +78,14 @@ void max_min_flows(benchmark::State& state) {
 BENCHMARK(max_min_flows)->Arg(1000)->Unit(benchmark::kMillisecond);
 
 void ring_schedule(benchmark::State& state) {
-  const auto ranks = static_cast<int>(state.range(0));
+  const int ranks = state.range(0);
   for (auto _ : state) benchmark::DoNotOptimize(ring_all_reduce({ranks, 4}));
   state.SetItemsProcessed(state.iterations() * ranks);
 }
 BENCHMARK(ring_schedule)->Arg(1024)->Arg(131072);
 
 void halving_doubling_schedule(benchmark::State& state) {
-  const auto ranks = static_cast<int>(state.range(0));
+  const int ranks = state.range(0);
   for (auto _ : state) benchmark::DoNotOptimize(halving_doubling_all_reduce({ranks, 4}));
   state.SetItemsProcessed(state.iterations() * ranks);
 }

@@ -71,7 +71,7 @@ std::vector<int> contexts_of(const Model& model) {
 
 std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples) {
   const int workers = experiment.plan.workers;
-  const int blocks = static_cast<int>(experiment.model.blocks.size());
+  const int blocks = experiment.model.blocks.size();
   const bool transformer = has_layers(experiment.model, LayerKind::attention);
   std::vector<Layout> layouts;
   for (int tensor = 1; tensor <= experiment.platform.devices_per_node; tensor *= 2) {
@@ -153,7 +153,7 @@ std::vector<Assignment> values_of(const Layout& layout, const YamlNode& strategy
   if (layout.context > 1) axes.push_back(assignment("context", layout.context));
   if (layout.expert > 1) axes.push_back(assignment("expert", layout.expert));
   set("mesh", std::move(axes));
-  set("shard", kShards.at(static_cast<std::size_t>(layout.zero)));
+  set("shard", kShards.at(layout.zero));
   set("accumulation", layout.micro_batches);
   set("recompute", to_string(layout.recompute));
   if (layout.sequence_parallel) set("sequence_parallel", true);

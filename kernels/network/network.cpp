@@ -15,8 +15,7 @@ double share_of_targets(const SharedPart& part, std::size_t layer) {
   if (!is_loss(own.kind)) return 1;
   const auto targets = [&](const Layer& loss) {
     const bool classes = own.kind == LayerKind::softmax_cross_entropy;
-    return static_cast<double>(stepcast::elements(loss.input)) /
-           static_cast<double>(classes ? loss.input.back() : 1);
+    return stepcast::elements(loss.input) / static_cast<double>(classes ? loss.input.back() : 1);
   };
   return targets(own) / targets(whole);
 }

@@ -66,7 +66,7 @@ bool scaled_by_row_length(LayerKind kind) {
 double fan_in(const Layer& layer, const ParameterTensor& weight) {
   const bool shares =
       layer.kind != LayerKind::locally_connected;  // the filters of a position with the others
-  if (layer.kind == LayerKind::experts) return static_cast<double>(weight.shape.back());
+  if (layer.kind == LayerKind::experts) return weight.shape.back();
   return elements(weight.shape) / static_cast<double>(shares ? weight.shape.front() : elements(layer.output));
 }
 

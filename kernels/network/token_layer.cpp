@@ -42,7 +42,7 @@ std::int64_t TokenBlocks::own_tokens() const {
 std::span<float> TokenBlocks::buffer(std::int64_t features) {
   const std::size_t blocks = to_all_ ? ranks() * ranks() : ranks();
   block_elements_ = batch_ * own_tokens() * features;
-  const std::size_t size = blocks * static_cast<std::size_t>(block_elements_);
+  const std::size_t size = blocks * block_elements_;
   if (capacity_ < size) {
     memory_ = backend_.allocate(size);
     capacity_ = size;

@@ -39,7 +39,7 @@ class TokenBlocks {
 
   Backend& backend() const { return backend_; }
   std::int64_t batch() const { return batch_; }
-  int ranks() const { return static_cast<int>(exchange_.tokens.size()); }
+  int ranks() const { return exchange_.tokens.size(); }
   int place() const { return exchange_.place; }
   std::int64_t all_tokens() const { return own_tokens() * ranks(); }
   std::int64_t own_tokens() const;
@@ -102,7 +102,7 @@ class TokenLayer : public LayerKernel, public TokenTransfer {
     return {blocks_.batch(), tokens, features};
   }
   std::shared_ptr<float> memory(std::int64_t tokens, std::int64_t features) const {
-    return blocks_.backend().allocate(static_cast<std::size_t>(blocks_.batch() * tokens * features));
+    return blocks_.backend().allocate(blocks_.batch() * tokens * features);
   }
   /// Copies the sum of the readers' gradients of the output.
   void copy_output_gradient(float* to);

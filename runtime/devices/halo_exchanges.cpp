@@ -81,7 +81,7 @@ CollectiveBinding HaloExchanges::bind(const Collective& collective,
                                       const std::function<void(const std::function<void()>&)>& time_work) {
   const bool errors = collective.buffer.array == Array::errors;
   const Pass pass = errors ? Pass::backward_data : Pass::forward;
-  const auto layer = static_cast<std::size_t>(collective.layer);
+  const std::size_t layer = collective.layer;
   LayerKernel& kernel = network_.kernel(layer);
   const bool returned = errors && kernel.returns_halo();
   if (!returned && !kernel.has_halo(pass))

@@ -50,12 +50,12 @@ void run_segments(Network& network, Work pass, LayerRange segments, const Networ
     if (network.has(layer, one)) network.kernel(layer).run_border(one);
   };
   for (int segment = segments.first; pass == Work::forward && segment < segments.last; ++segment) {
-    const auto layer = static_cast<std::size_t>(segment / kSegmentsPerLayer);
+    const std::size_t layer = segment / kSegmentsPerLayer;
     if (segment % kSegmentsPerLayer == 0) run(layer, Pass::forward);
     if (segment % kSegmentsPerLayer == 1) run_border(layer, Pass::forward);
   }
   for (int segment = segments.last; pass == Work::backward && segment-- > segments.first;) {
-    const auto layer = static_cast<std::size_t>(segment / kSegmentsPerLayer);
+    const std::size_t layer = segment / kSegmentsPerLayer;
     const int place = segment % kSegmentsPerLayer;
     if (place == 1) run(layer, Pass::backward_data);
     if (place == (exchanges_after_data(network, layer) ? 0 : 1)) run(layer, Pass::backward_weights);

@@ -150,8 +150,8 @@ std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& 
 int machine_of(const Plan& plan, RankId rank) {
   const int machines = plan.partition.ways;
   if (trains(plan, rank)) return rank.value % machines;
-  const auto all = static_cast<int>(plan.endpoints.size());
-  const auto servers = static_cast<int>(std::ranges::count(plan.roles, false, &Role::training));
+  const int all = plan.endpoints.size();
+  const int servers = std::ranges::count(plan.roles, false, &Role::training);
   return (rank.value - (all - servers)) / (servers / machines);
 }
 

@@ -18,7 +18,7 @@ void TokenSums::copy(bool out) {
   float* const gradients = network_.all_parameters().gradient;
   float* buffer = memory_.get();
   for (const Run& run : runs_) {
-    const auto size = static_cast<std::int64_t>(run.size);
+    const std::int64_t size = run.size;
     const BoxMove row{{size}, {1}, {1}};
     float* const own = gradients + run.begin;
     network_.backend().move(row, out ? own : buffer, out ? buffer : own);

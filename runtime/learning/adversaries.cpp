@@ -97,7 +97,7 @@ double mean_distance(const std::vector<float>& one, const std::vector<float>& ot
     for (std::size_t j = 0; j < other.size(); j += elements) sum += distance(&one[i], &other[j], elements);
   }
   const std::size_t pairs = (one.size() / elements) * (other.size() / elements);
-  return sum / static_cast<double>(pairs);
+  return sum / pairs;
 }
 
 /// `mean_distance` of a set and itself. Distances are symmetric, so each pair is computed once.
@@ -108,7 +108,7 @@ double mean_distance_within(const std::vector<float>& set, std::size_t elements)
       sum += distance(&set[i], &set[j], elements);
   }
   const std::size_t samples = set.size() / elements;
-  return 2 * sum / static_cast<double>(samples * samples);
+  return 2 * sum / (samples * samples);
 }
 
 }  // namespace

@@ -173,13 +173,12 @@ class TensorParallelShard : public LearningShard {
   /// The targets of the rank's units, if it has no others.
   std::vector<float> own_targets(const std::vector<float>& all) const {
     const std::size_t each = own_.network->kernel(place_.task.loss_layer).targets()->elements();
-    const auto samples = static_cast<std::size_t>(place_.batch), of_sample = all.size() / samples;
-    const std::size_t own = each / samples,
-                      first = own < of_sample ? own * static_cast<std::size_t>(own_.place) : 0;
+    const std::size_t samples = place_.batch, of_sample = all.size() / samples;
+    const std::size_t own = each / samples, first = own < of_sample ? own * own_.place : 0;
     std::vector<float> targets;
     for (std::size_t i = 0; i < samples; ++i) {
-      const auto from = all.begin() + static_cast<std::ptrdiff_t>(i * of_sample + first);
-      targets.insert(targets.end(), from, from + static_cast<std::ptrdiff_t>(own));
+      const auto from = all.begin() + (i * of_sample + first);
+      targets.insert(targets.end(), from, from + own);
     }
     return targets;
   }

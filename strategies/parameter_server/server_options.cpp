@@ -141,7 +141,7 @@ int usual_server_steps(const YamlValue& options) {
   for (const char* key : {"period", "n_push", "n_fetch"}) {
     if (const auto value = map.maybe(key)) longest = std::max(longest, value->integer(1, kMost));
   }
-  return static_cast<int>(std::clamp(kExchanges * longest, kSteps, kMost));
+  return std::clamp(kExchanges * longest, kSteps, kMost);
 }
 
 void use_measured_update(const Setting& setting, const char* arithmetic, ServerOptions& options) {

@@ -17,7 +17,7 @@ std::int64_t total(const LayerGradients& arrays) {
 }
 
 double gradient_bytes(std::int64_t elements, Bytes element) {
-  return element.value * static_cast<double>(elements);
+  return element.value * elements;
 }
 
 /// Adds one bucket for each array. The first of them includes the layer's compute.

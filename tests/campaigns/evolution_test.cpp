@@ -26,7 +26,7 @@ TEST_CASE("a generation is bred after all results of the last one, and its fitte
   while (const auto trial = optimizer.ask()) first.push_back(*trial);
   REQUIRE(first.size() == 10);
   for (std::size_t i = 0; i + 1 < first.size(); ++i) {
-    optimizer.tell(first[i], static_cast<double>(i));
+    optimizer.tell(first[i], i);
     CHECK_FALSE(optimizer.ask());
   }
   optimizer.tell(first[9], 9);

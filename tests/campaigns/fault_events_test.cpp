@@ -39,7 +39,7 @@ Failed failed(Faults faults, double at, double within = 0) {
     };
     const double next = after(1);
     if (within > 0 ? next < within && after(2) > 4000 : next > 4000)
-      return {training_time(faults, static_cast<int>(draw)), next};
+      return {training_time(faults, draw), next};
   }
   FAIL("no draw has failures at these times");
   return {};

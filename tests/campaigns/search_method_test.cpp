@@ -34,7 +34,7 @@ double mean_gap(SearchMethod method, const Space& space, int evaluations, Functi
     const auto optimizer = make_optimizer(space, {method, evaluations, 0, seed});
     sum -= best_found(*optimizer, evaluations, 1, [&](const Values& x) { return -function(x); });
   }
-  return sum / static_cast<double>(seeds);
+  return sum / seeds;
 }
 
 Space hypercube(int dimensions) {

@@ -17,8 +17,7 @@ Indices indices_of(const Shape& sizes, const std::vector<Rows>& box) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     Indices finer;
     for (const std::size_t index : indices) {
-      for (std::int64_t row = box[i].first; row < box[i].last; ++row)
-        finer.push_back(index * static_cast<std::size_t>(sizes[i]) + static_cast<std::size_t>(row));
+      for (std::int64_t row = box[i].first; row < box[i].last; ++row) finer.push_back(index * sizes[i] + row);
     }
     indices = std::move(finer);
   }

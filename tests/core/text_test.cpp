@@ -36,7 +36,7 @@ namespace {
 
 /// The UTF-8 sequence of a code point, by the table of Unicode's section 3.9.
 std::string encoded(unsigned point) {
-  const auto byte = [](unsigned value) { return static_cast<char>(value); };
+  const auto byte = [](unsigned value) -> char { return value; };
   if (point < 0x80) return {byte(point)};
   if (point < 0x800) return {byte(0xC0 | point >> 6), byte(0x80 | (point & 0x3F))};
   if (point < 0x10000)

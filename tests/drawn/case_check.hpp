@@ -18,7 +18,7 @@ struct CaseResult {
   double whole = 0;           ///< the run [s]
   Findings findings = {};
 
-  int refused() const { return static_cast<int>(attempt) - other_size; }
+  int refused() const { return attempt - other_size; }
 };
 
 /// Draws scenarios until one is accepted, and checks all laws with it. An exception of the simulator breaks

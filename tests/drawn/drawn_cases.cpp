@@ -83,7 +83,7 @@ void write_difference(const CaseResult& result, const Finding& broken, const fs:
 /// dies.
 std::string checked(const Options& options, std::size_t task) {
   limit_processor_time();
-  const auto number = static_cast<std::uint32_t>(options.first) + static_cast<std::uint32_t>(task);
+  const auto number = options.first + static_cast<std::uint32_t>(task);
   const fs::path running = file_of(options, "running", number);
   fs::remove(file_of(options, "difference", number));  // of an earlier run
   const CaseResult result = check_case(
@@ -134,7 +134,7 @@ class Checks {
   }
 
   void take(std::size_t task, const TaskResult& result, TaskProgress& progress) {
-    const auto number = static_cast<std::size_t>(options_.first) + task;
+    const auto number = options_.first + task;
     const fs::path file = file_of(options_, "difference", number);
     if (result.end == TaskResult::End::done) {
       results_[task] = read_case(result.text);

@@ -69,8 +69,7 @@ Outcome simulated(const Simulation& simulation) {
   Outcome outcome{.result = simulate(simulation)};
   const auto& steps = outcome.result.steps;
   const auto first = steps.begin() + (steps.size() > 1 ? 1 : 0);
-  for (auto step = first; step != steps.end(); ++step)
-    outcome.step += step->seconds / static_cast<double>(steps.end() - first);
+  for (auto step = first; step != steps.end(); ++step) outcome.step += step->seconds / (steps.end() - first);
   outcome.whole = outcome.result.seconds;
   return outcome;
 }

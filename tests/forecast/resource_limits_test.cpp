@@ -42,8 +42,7 @@ TEST_CASE("processes that need more memory together than the limit are refused",
 }
 
 TEST_CASE("without a limit a run may use 80 % of the machine's memory", "[commands]") {
-  const double memory =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   RunLimits options;
   options.processes = 1;
   CHECK_NOTHROW(check_limits(size_of(0.79 * memory), options));

@@ -25,7 +25,7 @@ inline std::vector<double> numbers_from_child(std::size_t count,
       std::fprintf(stderr, "%s\n", error.what());
       _exit(2);
     }
-    const auto size = static_cast<ssize_t>(values.size() * sizeof(double));
+    const ssize_t size = values.size() * sizeof(double);
     _exit(write(ends[1], values.data(), size) == size ? 0 : 1);
   }
   close(ends[1]);

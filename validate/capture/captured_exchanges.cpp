@@ -103,7 +103,7 @@ void CapturedExchanges::gather(Network& network, std::size_t layer) {
   auto known = gatherings_.find(layer);
   if (known == gatherings_.end()) {
     GatheredMaps maps(network, *shared_->gathered[layer], place_, partition_.micro_batch);
-    const auto elements = static_cast<std::int64_t>(maps.buffer().size());
+    const std::int64_t elements = maps.buffer().size();
     Gathering made{std::move(maps), rounds(ring_all_gather({ways_, 1}), elements),
                    rounds(ring_reduce_scatter({ways_, 1}), elements)};
     known = gatherings_.emplace(layer, std::move(made)).first;

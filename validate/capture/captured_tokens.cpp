@@ -61,9 +61,9 @@ void CapturedTokens::exchange(Network& network, const Place& place) {
   };
   std::span<float> buffer;
   double seconds = seconds_of([&] { buffer = transfer.pack(carries.values); });
-  const auto elements = static_cast<std::int64_t>(buffer.size());
+  const std::int64_t elements = buffer.size();
   const bool to_all = carries.how == Carried::How::to_all;
-  const auto ranks = static_cast<std::int64_t>(one.tokens.size());
+  const std::int64_t ranks = one.tokens.size();
   const std::int64_t longest = elements / (to_all ? ranks * ranks : ranks);
   for (const Round& round : rounds_of_exchange(one, carries.how, elements))
     times_.exchange(
@@ -92,8 +92,7 @@ void CapturedTokens::take_copies(Trace& trace) {
   for (const auto& [place, seconds] : copies_) {
     const Seconds copy{median_of(seconds)};
     const bool forward = place.pass == Pass::forward;
-    add_host_time(trace, static_cast<int>(place.layer), forward ? copy : Seconds{},
-                  forward ? Seconds{} : copy);
+    add_host_time(trace, place.layer, forward ? copy : Seconds{}, forward ? Seconds{} : copy);
   }
   copies_.clear();
 }

@@ -105,12 +105,12 @@ class Dropout final : public OnednnLayer {
   /// Elements are numbered as in the whole samples, of which this device may have some tokens.
   void apply(const Mask& mask, const float* from, float* to, std::size_t elements) const {
     if (site().share == nullptr) return mask.apply(from, to, elements);
-    const auto features = static_cast<std::size_t>(layer().output.back());
+    const std::size_t features = layer().output.back();
     const std::size_t tokens = site().share->whole_tokens;
     for (std::size_t sample = 0; sample < static_cast<std::size_t>(batch()); ++sample) {
       for (const Rows& run : site().share->tokens) {
-        const std::size_t count = static_cast<std::size_t>(run.size()) * features;
-        mask.apply(from, to, count, (sample * tokens + static_cast<std::size_t>(run.first)) * features);
+        const std::size_t count = run.size() * features;
+        mask.apply(from, to, count, (sample * tokens + run.first) * features);
         from += count;
         to += count;
       }

@@ -10,7 +10,7 @@ ExpertRowBlocks::ExpertRowBlocks(const ExpertRowsShape& shape) : shape_(shape) {
   constexpr std::int64_t kCountable = std::int64_t{1} << 24;  // integers up to it are floats
   if (shape.ways > 1 && block_size() > kCountable)
     throw InputError("rows of experts between two devices: expected at most 16777216 numbers in a message");
-  blocks_.resize(static_cast<std::size_t>(block_size()) * shape.ways * shape.ways);
+  blocks_.resize(block_size() * shape.ways * shape.ways);
 }
 
 void ExpertRowBlocks::begin_sends(const std::vector<std::int64_t>& rows) {
@@ -19,10 +19,10 @@ void ExpertRowBlocks::begin_sends(const std::vector<std::int64_t>& rows) {
     std::int64_t sum = 0;
     for (std::int64_t expert = 0; expert < shape_.experts; ++expert) {
       const std::int64_t own = rows[to * shape_.experts + expert];
-      begin[1 + expert] = static_cast<float>(own);
+      begin[1 + expert] = own;
       sum += own;
     }
-    begin[0] = static_cast<float>(header() + sum * shape_.features);
+    begin[0] = header() + sum * shape_.features;
   }
 }
 

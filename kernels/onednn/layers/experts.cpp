@@ -143,7 +143,7 @@ class Experts final : public OnednnLayer {
     return first;
   }
 
-  int device_of(const Visit& visit) const { return static_cast<int>(visit.expert / own_); }
+  int device_of(const Visit& visit) const { return visit.expert / own_; }
 
   void run_experts() {
     rows_.count(to_experts_);

@@ -27,9 +27,9 @@ class PositionProducts {
         positions_(elements(output_) / filters_),
         window_(elements(layer.parameters.at(0).shape) / elements(output_)),
         sample_(elements(input_)),
-        inputs_of_window_(static_cast<std::size_t>(window_)),
-        windows_(static_cast<std::size_t>(batch * window_)),
-        outputs_(static_cast<std::size_t>(batch * filters_)) {}
+        inputs_of_window_(window_),
+        windows_(batch * window_),
+        outputs_(batch * filters_) {}
 
   std::int64_t positions() const { return positions_; }
   std::int64_t input_elements() const { return batch_ * sample_; }
@@ -106,11 +106,10 @@ class PositionProducts {
 
   /// Collects the outputs' gradients of a position.
   void gather_outputs(std::int64_t position, const float* errors) {
-    for (std::size_t i = 0; i < outputs_.size(); ++i)
-      outputs_[i] = errors[static_cast<std::int64_t>(i) * positions_ + position];
+    for (std::size_t i = 0; i < outputs_.size(); ++i) outputs_[i] = errors[i * positions_ + position];
   }
 
-  float output_at(std::int64_t i) const { return outputs_[static_cast<std::size_t>(i)]; }
+  float output_at(std::int64_t i) const { return outputs_[i]; }
 
   Shape input_, output_, kernel_, stride_, pad_before_;
   std::int64_t batch_, filters_, positions_;

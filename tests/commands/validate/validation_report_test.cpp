@@ -41,7 +41,7 @@ TEST_CASE("forecasts are joined by the mean of each point and by their hashes, a
       write_atomically(folder.path() / file, fmt::format("{}\n", number));
     write_atomically(folder.path() / "predicted.sha256",
                      "aa  predicted.csv\nbb  predicted-all-reduces.csv\n");
-    keep_forecast({"links.jsonl"}, static_cast<std::size_t>(number), folder.path());
+    keep_forecast({"links.jsonl"}, number, folder.path());
   }
   const RealForecast mean = join_forecasts(forecasts, folder.path());
   REQUIRE(mean.steps.rows.size() == 1);

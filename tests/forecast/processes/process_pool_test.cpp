@@ -76,7 +76,7 @@ TEST_CASE("a task runs in a process of its own", "[commands]") {
 
 TEST_CASE("a text of megabytes and of any bytes arrives whole", "[commands]") {
   std::string text;
-  for (int i = 0; i < 3'000'000; ++i) text += static_cast<char>(static_cast<unsigned>(i) * 7919U >> 3);
+  for (int i = 0; i < 3'000'000; ++i) text += static_cast<char>(i * 7919U >> 3);
   const auto results = results_of({[&] { return text; }, [&] { return text + "x"; }}, 2);
   CHECK((results.at(0) == text));
   CHECK((results.at(1) == text + "x"));

@@ -167,8 +167,7 @@ TEST_CASE("sums over all but the channels are those of plain loops", "[emulated]
   const Memory x({static_cast<std::int64_t>(count)}, Element::f32, false, values);
   std::vector<float> sums(c.channels), memory(kWorkspace);
   Array expected(sums.size());
-  for (std::size_t i = 0; i < count; ++i)
-    expected[i / static_cast<std::size_t>(c.inner) % expected.size()] += values[i];
+  for (std::size_t i = 0; i < count; ++i) expected[i / c.inner % expected.size()] += values[i];
   const std::size_t room = one_part ? 2 * sums.size() : memory.size();
   channel_sums({c.outer, c.channels, c.inner}, x.data(), sums.data(), {memory.data(), 4 * room}, nullptr);
   check_near(floats_of(sums), expected, 1e-5);

@@ -55,8 +55,7 @@ class LargeArray {
 
  private:
   static constexpr std::size_t kPart = std::size_t{1} << 24;
-  static constexpr std::size_t kParts =
-      (static_cast<std::size_t>(kElements) * sizeof(float) + kPart - 1) / kPart;
+  static constexpr std::size_t kParts = (kElements * sizeof(float) + kPart - 1) / kPart;
   static constexpr std::size_t kReserved =
       (kParts + 2) * kPart;  // nothing is mapped before and after the array
   std::shared_ptr<char> memory_;
@@ -201,7 +200,7 @@ TEST_CASE("kernels over rows reach elements beyond 2^31", "[emulated][large]") {
     CHECK(a.y.last() == Approx(-6));
   }
   SECTION("losses") {
-    std::vector<float> targets(kRows, static_cast<float>(kLength - 1));
+    std::vector<float> targets(kRows, kLength - 1);
     double loss = 0;
     softmax_loss_forward(rows, kRows, a.x.data(), targets.data(), a.y.data(), &loss, nullptr);
     CHECK(a.y.last() == Approx(softmax));

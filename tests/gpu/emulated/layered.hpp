@@ -32,10 +32,10 @@ class Memory {
       strides_[d] = stride;
       stride *= shape_[d];
     }
-    bytes_ = (static_cast<std::size_t>(stride) * bytes_of(element_) + 15) / 16 * 16;
+    bytes_ = (stride * bytes_of(element_) + 15) / 16 * 16;
     data_.reset(static_cast<char*>(std::aligned_alloc(16, bytes_)));
     std::memset(data_.get(), 0, bytes_);
-    for (std::size_t i = 0; i < values.size(); ++i) set(place(i), static_cast<float>(values[i]));
+    for (std::size_t i = 0; i < values.size(); ++i) set(place(i), values[i]);
   }
 
   void* data() const { return data_.get(); }
@@ -56,7 +56,7 @@ class Memory {
     std::size_t at = 0;
     for (std::size_t d = shape_.size(); d-- > 0;) {
       const std::size_t size = shape_[d];
-      at += index % size * static_cast<std::size_t>(strides_[d]);
+      at += index % size * strides_[d];
       index /= size;
     }
     return at;
@@ -125,7 +125,7 @@ struct Layered {
   std::vector<float> memory = std::vector<float>(kWorkspace);
   Scratch scratch{memory.data(), memory.size() * sizeof(float)};
 
-  std::int64_t elements() const { return static_cast<std::int64_t>(x.elements()); }
+  std::int64_t elements() const { return x.elements(); }
   std::vector<float> parameter(std::size_t k) const { return as_floats(c.parameters.at(k)); }
   bool lies_last() const { return way.channels_last && in.size() == 4; }
   Channels channels() const {

@@ -120,7 +120,7 @@ TEST_CASE("embedding's kernels copy rows and add up their gradients", "[emulated
   const std::vector<float> tokens = as_floats(named.value.inputs[0]),
                            table = as_floats(named.value.parameters[0]);
   const auto count = std::ssize(tokens), columns = named.value.layer.output.back();
-  std::vector<float> y(tokens.size() * static_cast<std::size_t>(columns)), gradient(table.size());
+  std::vector<float> y(tokens.size() * columns), gradient(table.size());
   embedding_forward(tokens.data(), table.data(), y.data(), Element::f32, count, columns, nullptr);
   check_near(floats_of(y), reference::forward(named.value), 0);
   const Array slope = uniform_array(y.size(), 99);

@@ -17,8 +17,7 @@ TEST_CASE("batch norm's kernels compute what plain loops do", "[emulated]") {
   wide.layer = norm_layer(LayerKind::batch_norm, {8, 4, 4});
   wide.inputs = {uniform_array(2 * 8 * 16, 1)};
   wide.batch = 2;
-  for (std::size_t k = 0; k < 4; ++k)
-    wide.parameters[k] = uniform_array(8, 20 + static_cast<std::uint32_t>(k));
+  for (std::size_t k = 0; k < 4; ++k) wide.parameters[k] = uniform_array(8, 20 + k);
   cases.push_back({"batch_norm of whole packs", wide});
   for (const NamedCase& named : cases) {
     CAPTURE(named.name);
@@ -88,8 +87,7 @@ TEST_CASE("what is not a number passes the ReLU of a batch norm", "[emulated]") 
 
 TEST_CASE("batch norm's threads have several lines or planes each", "[emulated][long]") {
   const Channels channels = GENERATE(Channels{60000, 20, 1}, Channels{40, 1100, 36});
-  const auto elements = static_cast<std::size_t>(channels.elements()),
-             count = static_cast<std::size_t>(channels.channels);
+  const std::size_t elements = channels.elements(), count = channels.channels;
   const std::vector<float> x = as_floats(uniform_array(elements, 1)),
                            dy = as_floats(uniform_array(elements, 2));
   const Memory in({channels.elements()}, Element::f32, false, floats_of(x)),
@@ -107,7 +105,7 @@ TEST_CASE("batch norm's threads have several lines or planes each", "[emulated][
   const double lines = elements / count;
   double worst = 0, worst_back = 0;
   for (std::size_t i = 0; i < elements; ++i) {
-    const std::size_t c = i / static_cast<std::size_t>(channels.inner) % count;
+    const std::size_t c = i / channels.inner % count;
     const double normal = (x[i] - double{mean[c]}) * inverse[c];
     const double back = dy[i] - (shift_gradient[c] + normal * scale_gradient[c]) / lines;
     worst = std::max(worst, std::abs(y.floats()[i] - (scale[c] * normal + 0.5)));

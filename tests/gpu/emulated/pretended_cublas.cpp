@@ -57,7 +57,7 @@ bool is_aligned(const void* memory, std::uint64_t bytes) {
 
 /// Index of an element in column-major memory, for a matrix that may be read transposed.
 std::int64_t place(std::int64_t leading, bool transposed, std::uint64_t row, std::uint64_t column) {
-  const auto i = static_cast<std::int64_t>(row), k = static_cast<std::int64_t>(column);
+  const std::int64_t i = row, k = column;
   return transposed ? k + i * leading : i + k * leading;
 }
 std::int64_t place(const Layout& layout, bool transposed, std::uint64_t row, std::uint64_t column) {
@@ -212,8 +212,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_form, cub
       for (int row = 0; row < m; ++row) {
         double sum = 0;
         for (int i = 0; i < k; ++i) {
-          const auto at = static_cast<std::uint64_t>(i), r = static_cast<std::uint64_t>(row),
-                     s = static_cast<std::uint64_t>(column);
+          const std::uint64_t at = i, r = row, s = column;
           sum += double{read(a_type, a, place(a_leading, a_turned, r, at))} *
                  read(b_type, b, place(b_leading, b_turned, at, s));
         }

@@ -43,7 +43,7 @@ cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t one) {
 }
 cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t one, cudnnDataType_t type,
                                          cudnnTensorFormat_t format, int count, const int* dims) {
-  Tensor made{type, Sizes(dims, dims + count), Sizes(static_cast<std::size_t>(count))};
+  Tensor made{type, Sizes(dims, dims + count), Sizes(count)};
   std::vector<std::size_t> order;  // dimensions, the slowest first
   const std::size_t last = count;
   for (std::size_t i = 0; i < last; ++i) order.push_back(i);

@@ -24,8 +24,7 @@ struct Tensor {
   }
   std::size_t bytes() const {
     std::size_t last = 1;
-    for (std::size_t i = 0; i < dims.size(); ++i)
-      last += static_cast<std::size_t>(dims[i] - 1) * static_cast<std::size_t>(strides[i]);
+    for (std::size_t i = 0; i < dims.size(); ++i) last += static_cast<std::size_t>(dims[i] - 1) * strides[i];
     return last * (type == CUDNN_DATA_FLOAT ? 4 : 2);
   }
 };

@@ -190,7 +190,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t one, Name name,
     for (std::int64_t i = 0; i < count; ++i)
       if (!item(static_cast<void* const*>(values)[i]).is_final) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
   }
-  put(item(one), name, values, static_cast<std::size_t>(count) * bytes_of(type));
+  put(item(one), name, values, count * bytes_of(type));
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t one) {

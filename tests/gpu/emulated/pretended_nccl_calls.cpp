@@ -23,16 +23,16 @@ ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataT
 ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t, ncclRedOp_t,
                                ncclComm_t comm, cudaStream_t stream) {
   const auto *given = static_cast<const float*>(from), *got = static_cast<const float*>(to);
-  const std::size_t part = static_cast<std::size_t>(rank_of(comm)) * count;
-  const bool within = got >= given && got < given + count * static_cast<std::size_t>(size_of(comm));
+  const std::size_t part = rank_of(comm) * count;
+  const bool within = got >= given && got < given + count * size_of(comm);
   if (within && got != given + part) return ncclInvalidUsage;
   return call(comm, {Op::Kind::reduce_scatter, given, static_cast<float*>(to), count, 0, stream});
 }
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t, ncclComm_t comm,
                            cudaStream_t stream) {
   const auto *given = static_cast<const float*>(from), *got = static_cast<const float*>(to);
-  const std::size_t part = static_cast<std::size_t>(rank_of(comm)) * count;
-  const bool within = given >= got && given < got + count * static_cast<std::size_t>(size_of(comm));
+  const std::size_t part = rank_of(comm) * count;
+  const bool within = given >= got && given < got + count * size_of(comm);
   if (within && given != got + part) return ncclInvalidUsage;
   return call(comm, {Op::Kind::all_gather, given, static_cast<float*>(to), count, 0, stream});
 }

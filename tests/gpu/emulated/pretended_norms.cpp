@@ -14,7 +14,7 @@ constexpr std::size_t kWork = 512,
 
 /// Calls visit(channel, index in memory) for all elements.
 void for_each_element(const Tensor& x, const std::function<void(std::size_t, std::int64_t)>& visit) {
-  for_each(x.dims, [&](const Sizes& at) { visit(static_cast<std::size_t>(at[1]), x.at(at)); });
+  for_each(x.dims, [&](const Sizes& at) { visit(at[1], x.at(at)); });
 }
 
 bool agree(cudnnBatchNormMode_t mode, const Tensor& x, const Tensor& y, const Tensor& statistics) {

@@ -84,7 +84,7 @@ class Run {
  private:
   static std::size_t elements(const Tensor& tensor) {
     std::size_t count = 1;
-    for (const int size : tensor.dims) count *= static_cast<std::size_t>(size);
+    for (const int size : tensor.dims) count *= size;
     return count;
   }
 

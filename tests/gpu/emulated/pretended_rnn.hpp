@@ -80,8 +80,7 @@ inline test::Array array_of(cudnnDataType_t type, const void* memory, std::size_
 }
 
 inline std::size_t elements(const Sequence& s) {
-  return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.steps) *
-         static_cast<std::size_t>(s.features);
+  return static_cast<std::size_t>(s.batch) * s.steps * s.features;
 }
 
 inline test::Case case_of(const Rnn& rnn, const Sequence& x, const void* values, const void* weights) {
@@ -91,7 +90,7 @@ inline test::Case case_of(const Rnn& rnn, const Sequence& x, const void* values,
   c.inputs = {array_of(rnn.type, values, elements(x))};
   for (const ParameterTensor& one : c.layer.parameters) {
     std::size_t count = 1;
-    for (const std::int64_t size : one.shape) count *= static_cast<std::size_t>(size);
+    for (const std::int64_t size : one.shape) count *= size;
     c.parameters.emplace_back(count);
   }
   for_each_weight(rnn, [&](std::size_t array, std::size_t element, std::int64_t at) {
@@ -108,7 +107,7 @@ inline bool agree(const Rnn& rnn, const Sequence& x, const Sequence& y, const Te
 
 inline std::size_t weight_bytes(const Rnn& rnn) {
   const std::size_t each = rnn.type == CUDNN_DATA_FLOAT ? 4 : 2;
-  return static_cast<std::size_t>(begin_of(rnn, rnn.directions(), 0)) * each;
+  return begin_of(rnn, rnn.directions(), 0) * each;
 }
 
 }  // namespace stepcast::pretended
