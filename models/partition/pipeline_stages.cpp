@@ -111,8 +111,7 @@ Stages divisible_at(const Model& model) {
     std::iota(starts.begin(), starts.end(), 0);
   }
   starts.push_back(layers);
-  const auto repeated = std::ranges::unique(starts);
-  starts.erase(repeated.begin(), repeated.end());
+  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
   return starts;
 }
 
