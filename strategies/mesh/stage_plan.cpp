@@ -166,10 +166,18 @@ void add_token_sums(LayerRange layers, const MeshOptions& options, GroupPlan& gr
   if (sum.exists()) chunk.sums.push_back(sum);
 }
 
-/// Units whose parameters the devices do not partition, last first.
+/// Units whose parameters the devices do not partition, last first: what is computed again together, before
+/// its backward pass.
 std::vector<LayerRange> whole_units(const Model& part, LayerRange layers, const MeshOptions& options) {
-  if (!options.synchronizes_checkpoints) return {layers};
-  return clamped(blocks(part), layers);
+  if (options.synchronizes_checkpoints) return clamped(blocks(part), layers);
+  std::vector<LayerRange> units{{layers.first, layers.first}};
+  for (int i = layers.first; i < layers.last; ++i) {
+    const auto& how = options.recomputed;
+    if (i > layers.first && !how.empty() && how[i].segment != how[i - 1].segment) units.push_back({i, i});
+    units.back().last = i + 1;
+  }
+  std::ranges::reverse(units);
+  return units;
 }
 
 /// Sets the units of a chunk and its collectives outside passes.
