@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "core/error.hpp"
+#include "forecast/discrepancy.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 
@@ -31,10 +33,8 @@ Row simulated_row(const Scenario& scenario, const std::vector<Assignment>& value
   return result;
 }
 
-double simulated(const Scenario& scenario, const Measurement& feed, const std::vector<Assignment>& values,
-                 Library& library) {
-  const auto result = simulated_row(scenario, values, library).number(feed.column);
-  if (result) return *result;
+double number_of(const Row& row, const Measurement& feed) {
+  if (const auto number = row.number(feed.column)) return *number;
   throw InputError(to_string(feed.range.place) + ": calibrate: expected a column of the results, got \"" +
                    feed.column + "\"");
 }
@@ -62,14 +62,6 @@ double root_between(double low, double high, const Function& f) {
   return x;
 }
 
-/// The distance of a simulated value from the figure, relative: the logarithm of their ratio where both are
-/// positive, because a rate is then a straight line over the logarithm of a factor, and the search needs few
-/// simulations.
-double distance(double value, double figure) {
-  return value > 0 && figure > 0 ? std::log(value / figure)
-                                 : (value - figure) / std::max(std::abs(figure), 1e-300);
-}
-
 /// The key's range in the coordinate of the search: logarithmic where it spans a decade.
 struct SearchRange {
   bool logarithmic;
@@ -82,25 +74,102 @@ struct SearchRange {
   double key(double x) const { return logarithmic ? std::exp(x) : x; }
 };
 
+/// The root of a function near `x`, where it is `at_x`, by the secant method from a first slope; nothing if
+/// it leaves the range or takes many steps.
+template <class Function>
+std::optional<double> root_near(double x, double at_x, double slope, const SearchRange& range,
+                                const Function& f) {
+  constexpr double kNearError = 1e-4;  // a fiftieth of what equal runs differ by
+  constexpr int kFewSteps = 8;
+  for (int step = 0; step < kFewSteps; ++step) {
+    if (std::abs(at_x) <= kNearError) return x;
+    const double next = x - at_x / slope;
+    if (!(next >= range.low && next <= range.high)) return std::nullopt;
+    const double at_next = f(next);
+    slope = (at_next - at_x) / (next - x);
+    x = next;
+    at_x = at_next;
+  }
+  return std::nullopt;
+}
+
+/// The distance of a simulated value from the figure, relative: the logarithm of their ratio where both are
+/// positive, because a rate is then a straight line over the logarithm of a factor, and the search needs few
+/// simulations.
+double distance(double value, double figure) {
+  return value > 0 && figure > 0 ? std::log(value / figure)
+                                 : (value - figure) / std::max(std::abs(figure), 1e-300);
+}
+
 }  // namespace
 
-Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs, Library& library) {
+SimulatedRow in_own_process(const Scenario& scenario, Library& library) {
+  return [&](const std::vector<Assignment>& values) { return simulated_row(scenario, values, library); };
+}
+
+SimulatedRow in_this_process(const Scenario& scenario, Library& library) {
+  return [&](const std::vector<Assignment>& values) {
+    return simulate_point(build_experiment(scenario.document, values, library));
+  };
+}
+
+namespace {
+
+/// The slope of the logarithm of a rate or a time against that of a factor on computation.
+double slope_of(const Measurement& feed, const Row& results) {
+  constexpr double kLeast = 0.1;
+  const double share =
+      results.number("compute_seconds").value_or(0) / results.number("step_seconds").value_or(1);
+  const double slope = std::clamp(share, kLeast, 1.0);
+  return relation_to_step(feed.column) == StepRelation::rate ? -slope : slope;
+}
+
+}  // namespace
+
+Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs,
+                           const SimulatedRow& simulation) {
   Calibrated found;
   for (const Measurement& feed : scenario.calibrations) {
     const SearchRange range(feed.range);
     std::map<double, double> reached;  // by x
+    Row results;
     const auto difference = [&](double x) {
       std::vector<double> tried = found.values;
       tried.push_back(range.key(x));
       const auto at = [&](const std::vector<Assignment>& point) {
-        return simulated(scenario, feed, values_of(scenario, point, inputs, tried), library);
+        results = simulation(values_of(scenario, point, inputs, tried));
+        return number_of(results, feed);
       };
       reached[x] = feed.over.empty() ? at(feed.point) : at(feed.point) / at(feed.over);
       return distance(reached[x], feed.value);
     };
-    const double x = root_between(range.low, range.high, difference);
-    found.values.push_back(range.key(x));
-    found.reached.push_back(reached.at(x));
+    std::optional<double> x;
+    if (feed.guess > 0) {
+      const double guess = std::log(feed.guess);
+      const double missed = difference(guess);
+      x = root_near(guess, missed, slope_of(feed, results), range, difference);
+    }
+    if (!x) x = root_between(range.low, range.high, difference);
+    found.values.push_back(range.key(*x));
+    found.reached.push_back(reached.at(*x));
+  }
+  return found;
+}
+
+Row to_row(const Calibrated& found) {
+  Row row;
+  for (std::size_t i = 0; i < found.values.size(); ++i) {
+    row.set(fmt::format("value_{}", i), found.values[i]);
+    row.set(fmt::format("reached_{}", i), found.reached[i]);
+  }
+  return row;
+}
+
+Calibrated calibrated_of(const Row& row, std::size_t count) {
+  Calibrated found;
+  for (std::size_t i = 0; i < count; ++i) {
+    found.values.push_back(row.number(fmt::format("value_{}", i)).value());
+    found.reached.push_back(row.number(fmt::format("reached_{}", i)).value_or(NAN));
   }
   return found;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,25 @@ struct Calibrated {
   std::vector<double> reached;  ///< figures that the simulation gives with these values
 };
 
+/// The results of a point with these values.
+using SimulatedRow = std::function<Row(const std::vector<Assignment>&)>;
+
+/// Simulates each point in a child process of its own.
+SimulatedRow in_own_process(const Scenario& scenario, Library& library);
+
+/// Simulates all points in this process, which is a child's.
+SimulatedRow in_this_process(const Scenario& scenario, Library& library);
+
 /// Finds the values of the calibrated keys with which the simulation gives the published figures, one
 /// calibration after the other, for one draw of the assumptions. If no value inside the range gives the
-/// figure, the value is the nearer end of the range. Forks a process per simulation.
+/// figure, the value is the nearer end of the range.
 /// @param inputs  by assumption, in [0, 1)
-Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs, Library& library);
+Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs,
+                           const SimulatedRow& simulation);
+
+/// Columns value_0, reached_0, value_1 and so on, for the journal; and back, of so many calibrations.
+Row to_row(const Calibrated& found);
+Calibrated calibrated_of(const Row& row, std::size_t count);
 
 /// True if more than half of the step of these results is communication alone. Such a step says little about
 /// the times of layers.

@@ -202,40 +202,39 @@ class Forecaster {
     all_.calibrated.resize(draws);
     all_.reached.resize(draws);
     if (scenario_.calibrations.empty()) return;
-    std::vector<Task> tasks;
     std::vector<std::size_t> missing;
     for (std::size_t draw = first; draw < draws; ++draw) {
       const auto found = known_.find(calibration_name(draw));
-      if (found != known_.end()) {
-        store_calibration(draw, found->second);
-        continue;
-      }
+      if (found != known_.end()) store_calibration(draw, found->second);
+      if (found != known_.end()) continue;
       if (library_ == nullptr) throw InputError(fmt::format("no shard has the calibration of draw {}", draw));
       missing.push_back(draw);
-      tasks.push_back([this, draw] {
-        const Calibrated found_now = calibrated_draw(scenario_, all_.inputs[draw], *library_);
-        Row row;
-        for (std::size_t i = 0; i < found_now.values.size(); ++i) {
-          row.set(fmt::format("value_{}", i), found_now.values[i]);
-          row.set(fmt::format("reached_{}", i), found_now.reached[i]);
-        }
-        return to_json_line({}, row);
-      });
     }
-    const auto progress = progress_of(tasks.size(), "calibrations");
-    run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
-      const Row row = rows_of(text + "\n").at(0);
-      journal_.add(scenario_.name, calibration_name(missing[task]), row);
-      store_calibration(missing[task], row);
-      if (progress) progress->one_done();
-    });
+    calibrate(missing);
+  }
+
+  void calibrate(const std::vector<std::size_t>& draws) {
+    const auto progress = progress_of(draws.size(), "calibrations");
+    const auto work = [&](std::size_t i) {
+      return to_json_line({}, to_row(calibrated_draw(scenario_, all_.inputs[draws[i]],
+                                                     in_this_process(scenario_, *library_))));
+    };
+    std::map<std::size_t, TaskResult> failures;
+    run_shared(draws.size(), work, {options_.processes, simgrid_is_used_up},
+               [&](std::size_t i, const TaskResult& result) {
+                 if (progress) progress->one_done();
+                 if (result.end != TaskResult::End::done) return void(failures.emplace(i, result));
+                 const Row row = rows_of(result.text + "\n").at(0);
+                 journal_.add(scenario_.name, calibration_name(draws[i]), row);
+                 store_calibration(draws[i], row);
+               });
+    if (!failures.empty()) throw_failure(failures.begin()->second);
   }
 
   void store_calibration(std::size_t draw, const Row& row) {
-    for (std::size_t i = 0; i < scenario_.calibrations.size(); ++i) {
-      all_.calibrated[draw].push_back(row.number(fmt::format("value_{}", i)).value());
-      all_.reached[draw].push_back(row.number(fmt::format("reached_{}", i)).value_or(NAN));
-    }
+    Calibrated found = calibrated_of(row, scenario_.calibrations.size());
+    all_.calibrated[draw] = std::move(found.values);
+    all_.reached[draw] = std::move(found.reached);
   }
 
   std::unique_ptr<TaskProgress> progress_of(std::size_t tasks, const char* what) const {

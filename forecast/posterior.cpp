@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
 #include <map>
-#include <numbers>
 #include <numeric>
+#include <optional>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "forecast/draws/weighted_draws.hpp"
 #include "report/statistics/cholesky.hpp"
 #include "report/statistics/statistics.hpp"
 
@@ -19,14 +19,6 @@ namespace {
 
 constexpr double kPartSpread = 0.1;  // of a part of a step, for whose error there is no term
 constexpr double kLeastPart = 0.01;  // of the step; differences of parts that are smaller say nothing
-
-double normal_quantile(double u) {
-  return -std::numbers::sqrt2 * boost::math::erfc_inv(2 * u);
-}
-
-double normal_share(double x) {
-  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
-}
 
 constexpr std::size_t kLevelStream = 1, kAlternativeStream = 64;
 
@@ -89,28 +81,96 @@ std::vector<std::size_t> alternatives_of(const Scenario& scenario) {
 
 namespace {
 
+/// What the errors of points have in common.
+struct ErrorGroups {
+  std::vector<std::size_t> layouts;                ///< by point
+  std::vector<std::optional<std::size_t>> fed_in;  ///< by point: the point that its error is relative to
+  std::vector<bool> levels;                        ///< by point: on other devices than that point
+  bool learns_level = false;                       ///< a measurement has a level
+};
+
+/// Of the points that are fed in, that with most devices which the point also has, or else the first.
+std::optional<std::size_t> fed_in_for(std::size_t point, const std::vector<std::size_t>& fed_in,
+                                      const std::vector<Row>& rows) {
+  std::optional<std::size_t> best;
+  const auto devices = [&](std::size_t of) { return rows[of].number("devices").value_or(0); };
+  for (const std::size_t one : fed_in) {
+    if (devices(one) <= devices(point) && (!best || devices(one) > devices(*best))) best = one;
+  }
+  return best || fed_in.empty() ? best : fed_in.front();
+}
+
+ErrorGroups groups_of(const Scenario& scenario, const std::vector<Row>& rows) {
+  ErrorGroups groups;
+  groups.layouts = alternatives_of(scenario);
+  std::vector<std::size_t> fed_in;
+  for (std::size_t point = 0; point < scenario.points.size(); ++point) {
+    if (is_fed_in(scenario, point)) fed_in.push_back(point);
+  }
+  for (std::size_t point = 0; point < scenario.points.size(); ++point) {
+    const auto& base = groups.fed_in.emplace_back(fed_in_for(point, fed_in, rows));
+    groups.levels.push_back(!base || rows[point].number("devices") != rows[*base].number("devices"));
+  }
+  groups.learns_level = std::ranges::any_of(scenario.measurements, [&](const Measurement& one) {
+    return is_of_step(one) && groups.levels[point_of(scenario, one)];
+  });
+  return groups;
+}
+
 /// The error of one point before anything was measured.
 struct PriorError {
-  std::size_t point = 0, alternative = 0;
-  bool fed_in = false;
-  std::vector<double> term;  ///< by sample
+  std::size_t point = 0;
+  bool none = false;       ///< it is fed in, or no step
+  bool has_level = false;  ///< that measurements say something about
+  std::size_t layout = 0;
+  std::optional<std::size_t> of_layout = {};  ///< the layout that is fed in
+  std::vector<double> term;                   ///< by sample
 };
 
 std::vector<double> samples_of(const PriorError& error, const MeasuredConstants& constants) {
   std::vector<double> samples = error.term;
-  for (unsigned k = 0; k < samples.size() && !error.fed_in; ++k)
-    samples[k] += constants.level * normal_sample(k, kLevelStream) +
-                  constants.alternative * normal_sample(k, kAlternativeStream + error.alternative) +
+  const double level = error.has_level ? constants.level : 0;
+  const auto of_layout = [](unsigned k, std::size_t layout) {
+    return normal_sample(k, kAlternativeStream + layout);
+  };
+  for (unsigned k = 0; k < samples.size() && !error.none; ++k) {
+    const double fed_in = error.of_layout ? of_layout(k, *error.of_layout) : 0;
+    samples[k] += level * normal_sample(k, kLevelStream) +
+                  constants.alternative * (of_layout(k, error.layout) - fed_in) +
                   constants.own * normal_sample(k, kLevelStream + 1 + error.point);
+  }
   return samples;
 }
 
 double covariance(const PriorError& a, const PriorError& b, const MeasuredConstants& constants) {
   double value = covariance(a.term, b.term);
-  if (a.fed_in || b.fed_in) return value;
-  value += constants.level * constants.level;
-  if (a.alternative == b.alternative) value += constants.alternative * constants.alternative;
+  if (a.none || b.none) return value;
+  if (a.has_level && b.has_level) value += constants.level * constants.level;
+  const auto same = [](std::optional<std::size_t> x, std::optional<std::size_t> y) { return x && x == y; };
+  value += constants.alternative * constants.alternative *
+           (same(a.layout, b.layout) - same(a.layout, b.of_layout) - same(a.of_layout, b.layout) +
+            same(a.of_layout, b.of_layout));
   return a.point == b.point ? value + constants.own * constants.own : value;
+}
+
+/// The prior errors at these points.
+std::vector<PriorError> prior_errors(const Scenario& scenario, const std::vector<std::size_t>& points,
+                                     const std::vector<Row>& rows, Library& library) {
+  const ErrorGroups groups = groups_of(scenario, rows);
+  auto terms = groups.learns_level ? grown_errors(scenario, points, rows, library)
+                                   : term_errors(scenario, points, library);
+  std::vector<PriorError> errors;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::size_t point = points[i];
+    const auto base = groups.fed_in[point];
+    errors.push_back({.point = point,
+                      .none = is_fed_in(scenario, point),
+                      .has_level = groups.learns_level && groups.levels[point],
+                      .layout = groups.layouts[point],
+                      .of_layout = base ? std::optional(groups.layouts[*base]) : std::nullopt,
+                      .term = std::move(terms[i])});
+  }
+  return errors;
 }
 
 /// The prior errors at the points of measurements; without a term, and for parts of a step, they are 0.
@@ -118,16 +178,11 @@ std::vector<PriorError> errors_of_measurements(const Scenario& scenario, const s
                                                Library& library, bool has_term) {
   std::vector<std::size_t> points;
   for (const Measurement& one : scenario.measurements) points.push_back(point_of(scenario, one));
-  std::vector<std::vector<double>> terms(points.size(), std::vector<double>(kDiscrepancySamples));
-  if (has_term) terms = grown_errors(scenario, points, rows, library);
-  const auto alternatives = alternatives_of(scenario);
-  std::vector<PriorError> errors;
+  std::vector<PriorError> errors(points.size());
+  if (has_term) errors = prior_errors(scenario, points, rows, library);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    errors.push_back(
-        {points[i], alternatives[points[i]], is_fed_in(scenario, points[i]), std::move(terms[i])});
     if (has_term && is_of_step(scenario.measurements[i])) continue;
-    errors.back().term.assign(kDiscrepancySamples, 0);
-    errors.back().fed_in = true;
+    errors[i] = {.point = points[i], .none = true, .term = std::vector<double>(kDiscrepancySamples)};
   }
   return errors;
 }
@@ -172,6 +227,11 @@ std::set<std::size_t> fed_in_points(const Scenario& scenario) {
   return points;
 }
 
+double layout_variance(const Scenario& scenario, std::size_t a, std::size_t b, Library& library) {
+  const auto layouts = alternatives_of(scenario);
+  return layouts[a] == layouts[b] ? 0 : 2 * std::pow(shipped_discrepancy(library).measured.alternative, 2);
+}
+
 double normal_sample(unsigned k, std::size_t stream) {
   const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
   return normal_quantile((mixed + 0.5) / kDiscrepancySamples);
@@ -209,71 +269,6 @@ double log_likelihood(const ErrorModel& model, const std::vector<double>& residu
   for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= model.mean[i];
   const auto whitened = forward_solved(model.factor, std::move(differences));
   return -0.5 * std::inner_product(whitened.begin(), whitened.end(), whitened.begin(), 0.0);
-}
-
-std::vector<double> weights_of(const std::vector<double>& logs, double power) {
-  const double most = std::ranges::max(logs);
-  std::vector<double> weights;
-  for (const double one : logs) weights.push_back(std::exp(power * (one - most)));
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (double& one : weights) one /= sum;
-  return weights;
-}
-
-double effective_draws(const std::vector<double>& weights) {
-  return 1 / std::inner_product(weights.begin(), weights.end(), weights.begin(), 0.0);
-}
-
-std::vector<std::size_t> resampled(const std::vector<double>& weights, std::size_t count) {
-  std::vector<std::size_t> chosen;
-  double below = 0;
-  std::size_t draw = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double at = (i + 0.5) / count;
-    while (draw + 1 < weights.size() && below + weights[draw] < at) below += weights[draw++];
-    chosen.push_back(draw);
-  }
-  return chosen;
-}
-
-Proposal proposal_around(const std::vector<std::vector<double>>& inputs, const std::vector<double>& logs) {
-  constexpr double kWider = 1.5, kNarrowest = 0.03;
-  double power = 1;
-  while (effective_draws(weights_of(logs, power)) < logs.size() / 4.0) power *= 0.8;
-  const auto weights = weights_of(logs, power);
-  const std::size_t count = inputs.front().size();
-  Proposal proposal{std::vector<double>(count), std::vector<double>(count)};
-  for (std::size_t i = 0; i < count; ++i) {
-    double square = 0;
-    for (std::size_t draw = 0; draw < inputs.size(); ++draw)
-      proposal.mean[i] += weights[draw] * inputs[draw][i];
-    for (std::size_t draw = 0; draw < inputs.size(); ++draw)
-      square += weights[draw] * std::pow(inputs[draw][i] - proposal.mean[i], 2);
-    proposal.deviation[i] = std::max(kNarrowest, kWider * std::sqrt(square));
-  }
-  return proposal;
-}
-
-std::vector<double> proposed(const Proposal& proposal, const std::vector<double>& cube) {
-  std::vector<double> inputs;
-  for (std::size_t i = 0; i < cube.size(); ++i) {
-    const double centre = proposal.mean[i], deviation = proposal.deviation[i];
-    const double low = normal_share(-centre / deviation), high = normal_share((1 - centre) / deviation);
-    const double value = centre + deviation * normal_quantile(low + cube[i] * (high - low));
-    inputs.push_back(std::clamp(value, 0.0, std::nextafter(1.0, 0.0)));
-  }
-  return inputs;
-}
-
-double log_density(const Proposal& proposal, const std::vector<double>& inputs) {
-  double sum = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const double centre = proposal.mean[i], deviation = proposal.deviation[i];
-    const double inside = normal_share((1 - centre) / deviation) - normal_share(-centre / deviation);
-    const double x = (inputs[i] - centre) / deviation;
-    sum += -0.5 * x * x - std::log(deviation * inside);
-  }
-  return sum;
 }
 
 namespace {
@@ -332,11 +327,8 @@ void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& poin
   for (const auto& rows : all.rows) missed.push_back(residuals(scenario, rows));
   all.shifts.assign(all.rows.size(), std::vector<double>(scenario.points.size()));
   all.log_errors.assign(scenario.points.size(), {});
-  auto terms = grown_errors(scenario, points, all.rows.front(), library);
-  const auto alternatives = alternatives_of(scenario);
-  for (std::size_t at = 0; at < points.size(); ++at) {
-    const std::size_t point = points[at];
-    const PriorError prior{point, alternatives[point], is_fed_in(scenario, point), std::move(terms[at])};
+  for (const PriorError& prior : prior_errors(scenario, points, all.rows.front(), library)) {
+    const std::size_t point = prior.point;
     std::vector<double> covariances;
     for (const PriorError& one : measured) covariances.push_back(covariance(prior, one, constants));
     const auto gain = solved(model.factor, covariances);

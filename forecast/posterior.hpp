@@ -11,13 +11,15 @@ namespace stepcast {
 
 /// What measurements say. The error of the model at a point, log(measured step / forecast step), is
 ///
-///     term + level + alternative + own
+///     term + level + layout - fed-in layout + own
 ///
-/// with the samples of grown_errors (forecast/discrepancy.hpp), a level that all points have in common, an
-/// error that points of one layout have in common (of equal values of the keys that differ among points with
-/// equally many workers), and an error of the point's own; all but the term are normal. A point that is fed
-/// in has only the term, which is 0 there. A measurement is the error of its point and the repeatability of
-/// runs. The constants were fitted on open published figures (docs/notes/2026-11-measured-points.md).
+/// with the samples of grown_errors (forecast/discrepancy.hpp), a level that all points have in common that
+/// are on other devices than the point that is fed in, an error that points of one layout have in common (of
+/// equal values of the keys that differ among points with equally many workers) less that of the layout that
+/// is fed in, and an error of the point's own; all but the term are normal. A point that is fed in has none.
+/// Where no measurement has a level, there is none, and the term is that without measurements. A measurement
+/// is the error of its point and the repeatability of runs. The constants were fitted on open published
+/// figures (docs/notes/2026-11-measured-points.md).
 struct ErrorModel {
   /// [measurement][sample]: the error at its point with the repeatability.
   std::vector<std::vector<double>> samples;
@@ -35,6 +37,9 @@ bool measures_steps(const Scenario& scenario);
 /// By point: a number that points of one layout have in common, with equal values of the keys that differ
 /// among points with equally many workers.
 std::vector<std::size_t> alternatives_of(const Scenario& scenario);
+
+/// Variance of the difference of what two points' layouts have in error; 0 for the same layout.
+double layout_variance(const Scenario& scenario, std::size_t a, std::size_t b, Library& library);
 
 /// Sample `k` of kDiscrepancySamples of a standard normal variable; other streams have another order.
 double normal_sample(unsigned k, std::size_t stream);
@@ -57,29 +62,6 @@ double forecast_of(const Scenario& scenario, const Measurement& measurement, con
 
 /// The logarithm of the likelihood of the residuals, up to a constant.
 double log_likelihood(const ErrorModel& model, const std::vector<double>& residuals);
-
-/// Weights with the sum 1 from logarithms, each first multiplied by `power`.
-std::vector<double> weights_of(const std::vector<double>& logs, double power = 1);
-
-/// 1 / sum of the squared weights: the number of equally weighted draws that would say as much.
-/// Source: A. Kong, J. Liu, W. Wong, JASA 89 (1994).
-double effective_draws(const std::vector<double>& weights);
-
-/// Indices of `count` draws, each as often as its weight says, by systematic resampling without chance.
-std::vector<std::size_t> resampled(const std::vector<double>& weights, std::size_t count);
-
-/// A second round of draws around the weighted first ones: in each assumption a normal distribution with
-/// their mean and 1.5 times their standard deviation, cut off at the ends of the range.
-struct Proposal {
-  std::vector<double> mean, deviation;  ///< by assumption, in [0, 1)
-};
-
-/// The power on the weights is lowered until they stand for a quarter of the draws.
-Proposal proposal_around(const std::vector<std::vector<double>>& inputs, const std::vector<double>& logs);
-
-/// The inputs at a point of the unit cube, and the logarithm of their density.
-std::vector<double> proposed(const Proposal& proposal, const std::vector<double>& cube);
-double log_density(const Proposal& proposal, const std::vector<double>& inputs);
 
 /// What learned_draws needs of the forecast that it is a part of.
 struct DrawFunctions {

@@ -138,7 +138,8 @@ Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>&
   if (points.empty()) return {};
   const std::vector<double> middle(scenario.assumptions.size(), 0.5);
   const double begun = children_seconds();
-  const std::vector<double> calibrated = calibrated_draw(scenario, middle, library).values;
+  const std::vector<double> calibrated =
+      calibrated_draw(scenario, middle, in_own_process(scenario, library)).values;
   const double after_calibration = children_seconds();
   const std::vector<std::size_t> tried = tried_points(points);
   std::vector<Task> tasks;

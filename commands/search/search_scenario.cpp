@@ -95,7 +95,8 @@ std::vector<std::vector<Assignment>> drawn_values(const Scenario& scenario,
   for (std::size_t draw = 0; draw < count; ++draw) {
     const std::vector<double> inputs = low_discrepancy(draw, scenario.assumptions.size());
     std::vector<double> calibrated;
-    if (!scenario.calibrations.empty()) calibrated = calibrated_draw(scenario, inputs, library).values;
+    if (!scenario.calibrations.empty())
+      calibrated = calibrated_draw(scenario, inputs, in_own_process(scenario, library)).values;
     all.push_back(values_of(scenario, point, inputs, calibrated));
   }
   return all;

@@ -136,11 +136,13 @@ void feed_in_smallest(Scenario& scenario, Library& library) {
   if (smallest == scenario.measurements.end()) return;
   const std::size_t point = matching_point(scenario, smallest->point).value();
   const Row results = middle_row(scenario, scenario.points[point], library);
-  forecast_of(scenario, *smallest, results);
+  const double ratio = smallest->value / forecast_of(scenario, *smallest, results);
   if (is_mostly_communication(results)) return;
   smallest->range.key = "strategy.compute_factor";
   smallest->range.low = 1e-3;
   smallest->range.high = 1e3;
+  const bool is_rate = relation_to_step(smallest->column) == StepRelation::rate;
+  smallest->guess = std::clamp(is_rate ? 1 / ratio : ratio, smallest->range.low, smallest->range.high);
   scenario.calibrations.push_back(std::move(*smallest));
   scenario.measurements.erase(smallest);
 }

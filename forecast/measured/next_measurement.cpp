@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "forecast/discrepancy.hpp"
+#include "forecast/draws/weighted_draws.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "forecast/posterior.hpp"
 
@@ -57,6 +58,22 @@ double present_variance(const LogSteps& target) {
 double variance_of_ratio(const LogSteps& target, const LogSteps& measured) {
   return plain_variance(sum(target.simulated, measured.simulated, -1)) +
          plain_variance(sum(target.errors, measured.errors, -1)) + std::pow(kRepeatability, 2);
+}
+
+/// Where a single figure is fed in, the present interval lacks what its layout and the target's differ by.
+double variance_of_own_layout(const Scenario& scenario, std::size_t target, const Simulations& all,
+                              Library& library) {
+  if (all.log_errors.empty() || measures_steps(scenario)) return 0;
+  double least = 0;
+  bool any = false;
+  for (const Measurement& one : scenario.calibrations) {
+    const auto point = matching_point(scenario, one.point);
+    if (!point || !one.over.empty()) continue;
+    const double own = layout_variance(scenario, *point, target, library);
+    least = any ? std::min(least, own) : own;
+    any = true;
+  }
+  return least;
 }
 
 Scenario with_measurement(Scenario scenario, std::size_t point, double seconds) {
@@ -169,11 +186,13 @@ std::vector<NextMeasurement> next_measurements(const Scenario& scenario,
   });
   if (next.size() > kMostTried) next.resize(kMostTried);
   const LogSteps there = log_steps(all, target);
-  const double present = present_variance(there);
+  const double present = present_variance(there) + variance_of_own_layout(scenario, target, all, library);
+  const bool has_term = !all.log_errors.empty();
   const bool first = scenario.calibrations.empty() && scenario.measurements.empty();
   for (NextMeasurement& one : next) {
     const bool is_fed_in = first && !is_mostly_communication(all.rows.front()[one.point]);
-    const double after = is_fed_in ? variance_of_ratio(there, log_steps(all, one.point))
+    const double layouts = has_term ? layout_variance(scenario, one.point, target, library) : 0;
+    const double after = is_fed_in ? variance_of_ratio(there, log_steps(all, one.point)) + layouts
                                    : expected_variance(scenario, one.point, target, all, library);
     one.left = present > 0 ? std::sqrt(after / present) : 1;
   }

@@ -29,11 +29,12 @@ struct NextMeasurement {
 
 /// The points within the budget that are not measured yet, and what the step time measured there would leave
 /// of the interval of the step time at `target`, the narrowest first: preposterior analysis with the draws at
-/// hand, and no simulation. The first measurement of all is fed in, so the ratio of both points remains. For
-/// later ones the value is taken from the present forecast, sample by sample; each weighs the draws and moves
-/// the error of the model (forecast/posterior.hpp); the mean of the variances counts. That steps are
-/// not shorter than their computation is left out. Source: H. Raiffa, R. Schlaifer, Applied Statistical
-/// Decision Theory (1961), chapter 5.
+/// hand, and no simulation. The first measurement of all is fed in, so the ratio of both points remains, with
+/// the errors of both layouts, which the discrepancy term of one point alone contains. For later ones the
+/// value is taken from the present forecast, sample by sample; each weighs the draws and moves the error of
+/// the model (forecast/posterior.hpp); the mean of the variances counts. That steps are not shorter than
+/// their computation is left out. Source: H. Raiffa, R. Schlaifer, Applied Statistical Decision Theory
+/// (1961), chapter 5.
 /// @param points  those that have results
 /// @param all     with Simulations::log_errors and `shifts` as the forecast has them
 std::vector<NextMeasurement> next_measurements(const Scenario& scenario,

@@ -40,6 +40,7 @@ struct Measurement {
   double spread =
       0;  ///< standard deviation, relative to the value; 0: as runs repeat (forecast/posterior.hpp)
   std::string source = {};
+  double guess = 0;       ///< of the fitted value, from which the search starts; 0: none
   Assumption range = {};  ///< the fitted key and the bracket of its value, without law and reason; or no key
 };
 

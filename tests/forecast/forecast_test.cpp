@@ -75,7 +75,8 @@ std::string fed_in(const std::string& value, const std::string& column = "step_s
 
 Calibrated calibrated(const std::string& text) {
   Library library;
-  return calibrated_draw(scenario_of(text), {}, library);
+  const Scenario scenario = scenario_of(text);
+  return calibrated_draw(scenario, {}, in_own_process(scenario, library));
 }
 
 }  // namespace
@@ -275,6 +276,32 @@ TEST_CASE("a figure that cannot be met takes the nearer end of the range, and wh
   const Scenario scenario = scenario_of(fed_in("60 ms"));
   CHECK(is_reached(scenario.calibrations.at(0), 0.06005));
   CHECK_FALSE(is_reached(scenario.calibrations.at(0), 0.0601));
+}
+
+TEST_CASE("a guess near the calibrated value finds it in four simulations, and a bad one costs no accuracy",
+          "[commands]") {
+  Scenario scenario = scenario_of(
+      "name: fed\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: ethernet-cpu\nstrategy: {kind: "
+      "synchronous}\nsimulation: {steps: 2}\ncalibrate: [{key: strategy.compute_factor, range: [0.001, "
+      "1000], "
+      "point: {workers: 2}, column: samples_per_second, value: 700, source: x}]\n");
+  Library library;
+  const auto counted = [&](double guess) {
+    scenario.calibrations.front().guess = guess;
+    int simulations = 0;
+    const auto simulation = in_own_process(scenario, library);
+    const Calibrated found = calibrated_draw(scenario, {}, [&](const std::vector<Assignment>& values) {
+      ++simulations;
+      return simulation(values);
+    });
+    return std::pair(found.values.front(), simulations);
+  };
+  const auto [exact, many] = counted(0);
+  const auto [near, few] = counted(1.3 * exact);
+  CHECK(near == Approx(exact).epsilon(3e-4));
+  CHECK(few <= 4);
+  CHECK(many > 2 * few);
+  CHECK(counted(300).first == Approx(exact).epsilon(3e-4));
 }
 
 TEST_CASE("a calibration that lands far from 1 says what that means", "[sweep]") {

@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
+#include "forecast/draws/weighted_draws.hpp"
 #include "forecast/measured/measured_lines.hpp"
 #include "forecast/posterior.hpp"
 #include "forecast/summary.hpp"
@@ -321,4 +322,45 @@ TEST_CASE("layouts have errors of their own, and a layout that was measured says
   other[1].value.text = "2 MB";
   CHECK(width(measured) < 0.05);
   CHECK(width(larger) < 0.7 * width(other));  // of the same layout
+}
+
+TEST_CASE(
+    "a measured layout beside one that is fed in says half of its error of a third, and nothing of the level",
+    "[forecast]") {
+  const Scenario scenario = scenario_of(
+      "name: layouts\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 2}\n"
+      "batch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: {workers: [8, 16], strategy.bucket: [1 "
+      "MB, 2 "
+      "MB, 3 MB]}\ncalibrate: [{key: strategy.compute_factor, range: [0.1, 10], point: {workers: 8, "
+      "strategy.bucket: 1 MB}, column: step_seconds, value: 1, source: s}]\nmeasured: [{point: {workers: 8, "
+      "strategy.bucket: 2 MB}, column: step_seconds, value: 1.2}]\n");
+  Simulations all;
+  all.inputs = {{}};
+  all.rows = {std::vector<Row>(6)};
+  std::vector<std::size_t> points;
+  const auto is_larger = [&](std::size_t i) {
+    return scenario.points[i].name.find("=16") != std::string::npos;
+  };
+  for (std::size_t i = 0; i < 6; ++i) {
+    all.rows[0][i].set("devices", std::int64_t{is_larger(i) ? 16 : 8});
+    all.rows[0][i].set("step_seconds", 1.0);
+    points.push_back(i);
+  }
+  Library library;
+  learn_errors(scenario, points, library, all);
+  const double layout = 0.1, own = 0.04;  // models/measured/discrepancy.yaml
+  const double total = 2 * layout * layout + own * own + kRepeatability * kRepeatability;
+  const auto terms = term_errors(scenario, points, library);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const std::string& name = scenario.points[i].name;
+    const double share = all.shifts[0][i] / std::log(1.2);
+    if (name.find("=1 MB") != std::string::npos) {
+      CHECK(share == Approx(0).margin(1e-9));
+      const double spread = is_larger(i) ? own : 0;
+      CHECK(all.log_errors[i][3] - terms[i][3] == Approx(0).margin(3 * spread + 1e-9));
+    }
+    if (name.find("=3 MB") != std::string::npos) CHECK(share == Approx(layout * layout / total));
+    if (name.find("=2 MB") != std::string::npos)
+      CHECK(share == Approx((2 * layout * layout + (is_larger(i) ? 0 : own * own)) / total));
+  }
 }

@@ -1,6 +1,8 @@
 #include "forecast/measured/next_measurement.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "forecast/discrepancy.hpp"
 #include "forecast/measured/measurements.hpp"
@@ -81,6 +83,69 @@ TEST_CASE("the expected interval is what a measurement of the expected value the
     // Variances stand for quantiles, and the ends of ideal scaling and of the computation are left out.
     CHECK(one.left == Approx(left).margin(0.15));
   }
+}
+
+namespace {
+
+/// Two layouts on 8 and 16 devices; the target is the first of them on 64. Steps of a layout differ from draw
+/// to draw by what it depends on; those of the second on 16 devices depend on the same as the target.
+struct Layouts {
+  Scenario scenario = scenario_of(
+      "name: layouts\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 8}\n"
+      "batch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: [{workers: [8, 16, 64], strategy.bucket: "
+      "[1 "
+      "MB]}, {workers: [8, 16], strategy.bucket: [2 MB]}]\n");
+  std::vector<std::size_t> points{0, 1, 2, 3, 4};
+  Simulations all;
+  Library library;
+
+  Layouts() {
+    constexpr std::array kDevices{8, 16, 64, 8, 16};
+    constexpr std::array kSlopes{0.0, 0.05, 0.1, 0.0, 0.1};  // of log(step) against the assumption
+    for (std::size_t draw = 0; draw < 16; ++draw) {
+      const double u = (draw + 0.5) / 16;
+      all.inputs.push_back({u});
+      auto& rows = all.rows.emplace_back(5);
+      for (std::size_t i = 0; i < 5; ++i) {
+        rows[i].set("devices", std::int64_t{kDevices[i]});
+        rows[i].set("step_seconds", std::exp(kSlopes[i] * (2 * u - 1)));
+      }
+    }
+    add_discrepancy(scenario, points, library, all);
+  }
+
+  double log_step(std::size_t draw, std::size_t point) const {
+    return std::log(*all.rows[draw][point].number("step_seconds"));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what to measure first leaves the least error of the answer in drawn truths with errors of layouts",
+          "[forecast]") {
+  Layouts layouts;
+  const auto next =
+      next_measurements(layouts.scenario, layouts.points, 2, {16}, layouts.all, layouts.library);
+  REQUIRE(next.size() == 4);
+  std::vector<double> left;  // in drawn truths, as `next` is ordered
+  for (const NextMeasurement& one : next) {
+    double square = 0, sum = 0;
+    for (std::size_t draw = 0; draw < 16; ++draw) {
+      for (unsigned k = 0; k < 256; ++k) {
+        const auto truth = [&](std::size_t point) {
+          const bool second = point > 2;
+          return layouts.log_step(draw, point) + layouts.all.log_errors[point][k] +
+                 0.1 * normal_sample(k, second ? 401 : 400);  // the layouts' errors
+        };
+        const double error = truth(2) - truth(one.point);  // fed in, what the figure misses is carried over
+        square += error * error / (16 * 256);
+        sum += error / (16 * 256);
+      }
+    }
+    left.push_back(square - sum * sum);
+  }
+  CHECK(std::ranges::is_sorted(left));
+  CHECK(layouts.scenario.points[next.front().point].name.find("1 MB") != std::string::npos);
 }
 
 TEST_CASE("a measuring budget is a number of devices, and a time", "[errors]") {
