@@ -122,6 +122,16 @@ constexpr double kSwitchBothWaysShare = 0.67;
 /// (p3dn-2-nodes-efa, validate/data/nccl_tests.yaml).
 constexpr double kStagedShare = 0.75;
 
+/// Share of a NIC that is left where a ring enters a node beside the NIC and leaves it from a device beside
+/// another one: before NCCL 2.12, whose PXN sends over a device that is beside the NIC, that data passes
+/// through host memory. Fitted: sums of gradients of 64 A100 with 2 and 4 ways of tensor parallelism
+/// (VIA-Research/vTrain, data/ground_truth_multi.csv).
+constexpr double kFarShare = 0.18;
+
+/// NCCL's first version with PXN. Source: NVIDIA, Doubling all2all performance with NVIDIA collective
+/// communication library 2.12, 2022: the way through the CPU "would not be able to deliver full bandwidth".
+constexpr int kVersionWithPxn = 212;
+
 /// TCP's rate of one host thread [B/s], for a NIC of 4 GB/s: NCCL 2.3.7 reaches 2.06 GB/s with one ring,
 /// which has a proxy thread of its own, and 3.75 GB/s with eight; 2.4.2, whose proxy thread serves all
 /// rings, 1.85 GB/s at most. Source: NVIDIA/nccl issue 209 (two nodes, one V100 of each, all_reduce_perf of 1
@@ -218,6 +228,14 @@ double socket_rate(const Software& software) {
   return software.nccl < 204 ? kSocketThread : kSocketProxy;
 }
 
+/// True if a ring through several devices of each node cannot begin and end beside the same NIC, because no
+/// two of them share a PCIe switch.
+bool ends_far_from_nic(const Platform& platform, const NcclRanks& group) {
+  const int per_switch = platform.node.devices_per_pcie_switch;
+  if (!platform.network.nic_on_pcie_switch || per_switch < 2 || group.devices.size() < 2) return false;
+  return most_on_switch(group.devices, per_switch) < 2;
+}
+
 /// Lays channels over all NICs that are next to the devices. Communicators that work side by side share each
 /// NIC.
 void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels& result) {
@@ -239,6 +257,8 @@ void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels&
     all = software.staging.value > 0 ? std::min(all, software.staging.value * count / network.nics)
                                      : count * nic;
   }
+  if (software.gpudirect && software.nccl < kVersionWithPxn && ends_far_from_nic(platform, group))
+    result.network_share = kFarShare;
   result.network = {all / users};
   result.nic = {nic / users};
   result.channels = std::max<int>(1, count);

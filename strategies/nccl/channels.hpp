@@ -34,6 +34,7 @@ struct NcclChannels {
   BytesPerSecond rings;      ///< inside a node, over all channels; infinite for a single device
   BytesPerSecond port;       ///< of a device at the NVSwitch, or all its NVLinks; 0 without NVLink
   BytesPerSecond network;    ///< into a node and out of it, over all NICs; infinite for one node
+  double network_share = 1;  ///< of `network` that rings and trees reach
   BytesPerSecond nic;        ///< one NIC
   BytesPerSecond host_copy;  ///< a device's link to the host, which staging uses; infinite with GPUDirect
   bool nic_nearby = false;   ///< NICs and devices share PCIe switches and GPUDirect is on: LL128 may be used

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace stepcast;
 
@@ -148,6 +149,20 @@ TEST_CASE("communicators side by side share the NICs", "[nccl]") {
   CHECK(bus_bandwidth(platform, group, kLarge) == Approx(alone / 2).epsilon(0.02));
   NcclRanks one_device{4, {3}, 8};  // data parallelism of eight shards: each device has its own NIC
   CHECK(nccl_channels(platform, one_device).network.value == Approx(24e9));
+}
+
+TEST_CASE("before PXN, rings are slow whose devices have no other one beside their NIC", "[nccl]") {
+  const std::vector<int> every_fourth{0, 4}, every_second{0, 2, 4, 6}, pairs{0, 1, 4, 5}, one{0};
+  for (const int nics : {4, 8}) {
+    const Platform old = a100("2.7", nics), with_pxn = a100("2.12", nics);
+    const auto rate = [](const Platform& platform, const std::vector<int>& devices) {
+      return bus_bandwidth(platform, {8, devices, 8 / static_cast<int>(devices.size())}, kLarge);
+    };
+    CHECK(rate(old, every_fourth) < 0.25 * rate(with_pxn, every_fourth));
+    CHECK(rate(old, every_second) < 0.25 * rate(with_pxn, every_second));
+    CHECK(rate(old, pairs) > 0.9 * rate(with_pxn, pairs));
+    CHECK(rate(old, one) > 0.9 * rate(with_pxn, one));
+  }
 }
 
 TEST_CASE("staging in host memory lowers the rate of NICs to what is given", "[nccl]") {
