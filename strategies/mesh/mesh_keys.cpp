@@ -1,11 +1,10 @@
-#include "strategies/mesh/mesh.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 
 #include "core/fields.hpp"
+#include "strategies/mesh/mesh.hpp"
 #include "strategies/mesh/spatial_axis.hpp"
 #include "strategies/mesh/stages.hpp"
 

@@ -162,12 +162,6 @@ ShardedModel divided_model(const Model& model, const MeshOptions& options, const
   return sharded;
 }
 
-/// The layers as a device keeps them; all of a sample's positions, of which each has an equal share.
-Model kept_part(const Model& model, const MeshOptions& options, const ShardedModel& sharded) {
-  if (options.divides_positions()) return model;
-  return options.sequence_parallel ? kept_layers(sharded, options.mesh.tensor) : sharded.part;
-}
-
 /// Adds the stages, each with its program.
 /// @param offloaded  see kept_of_blocks
 /// @return the memory of the fullest
@@ -241,7 +235,9 @@ GroupPlan begin_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& se
   Mesh& mesh = options.mesh;
   GroupPlan groups = begin_groups(setting, options.group, mesh.replica(), keys.pipeline);
   groups.sharded = divided_model(setting.model, options, keys);
-  groups.kept = kept_part(setting.model, options, groups.sharded);
+  groups.kept = options.divides_positions() ? setting.model  // memory.split divides its samples
+                : options.sequence_parallel ? kept_layers(groups.sharded, mesh.tensor)
+                                            : groups.sharded.part;
   options.recomputed = recomputed_layers(groups.sharded.part, options.recompute);
   mesh.data = setting.workers() / mesh.replica();
   if (options.dual()) options.shard_ways *= 2;

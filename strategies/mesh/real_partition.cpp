@@ -104,11 +104,11 @@ bool shares_blocks_only(const MeshOptions& options) {
          options.shard == MemoryOptions::Zero::none;
 }
 
-/// Parts of every block.
-ModelPartition blocks_partition(const MeshOptions& options, std::string problem) {
+/// Parts of every layer, of this form.
+ModelPartition layers_partition(ModelPartition::Form form, int ways, std::string problem) {
   ModelPartition partition;
-  partition.form = ModelPartition::Form::blocks;
-  partition.ways = options.mesh.tensor;
+  partition.form = form;
+  partition.ways = ways;
   partition.simulated_only = std::move(problem);
   return partition;
 }
@@ -126,15 +126,6 @@ ModelPartition positions_partition(const Model& model, const MeshOptions& option
   return partition;
 }
 
-/// Parts of the filters of every layer.
-ModelPartition filters_partition(const Model& model, const MeshOptions& options) {
-  ModelPartition partition;
-  partition.form = ModelPartition::Form::filters;
-  partition.ways = options.mesh.tensor;
-  partition.simulated_only = filter_part_problem(model, partition.ways);
-  return partition;
-}
-
 /// The parts of samples or layers of which kernels compute one form at a time. Where they cannot, the ranks
 /// of one process may train the undivided network together (ModelPartition::Form::group).
 ModelPartition one_form(const Model& model, const MeshOptions& options, const GroupPlan& groups) {
@@ -142,7 +133,8 @@ ModelPartition one_form(const Model& model, const MeshOptions& options, const Gr
   if (options.divides_positions())
     partition = positions_partition(model, options, groups.micro_batch);
   else if (options.division == LayerDivision::filters)
-    partition = filters_partition(model, options);
+    partition =
+        layers_partition(ModelPartition::Form::filters, groups.ways, filter_part_problem(model, groups.ways));
   else
     partition = machine_partition(model, groups.ways, options.group, groups.micro_batch);
   std::string differs = pass_problem(model, options);
@@ -167,7 +159,8 @@ ModelPartition real_partition(const Model& model, const MeshOptions& options, co
   const bool stages = options.division == LayerDivision::blocks && !options.divides_positions();
   ModelPartition partition =
       stages ? stages_partition(model, options, starts, groups) : one_form(model, options, groups);
-  if (stages && shares_blocks_only(options)) partition = blocks_partition(options, partition.simulated_only);
+  if (stages && shares_blocks_only(options))
+    partition = layers_partition(ModelPartition::Form::blocks, groups.ways, partition.simulated_only);
   partition.micro_batch = groups.micro_batch;
   partition.micro_batches = options.group.micro_batches;
   return partition;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "core/fields.hpp"
 #include "strategies/mesh/mesh.hpp"
@@ -29,44 +30,36 @@ Keys short_keys(const Keys& own) {
   return joined_keys({group_keys(), {recompute_key()}, own});
 }
 
-Fields<Mesh> devices_named(std::string_view name, int Mesh::*axis, const std::string& meaning) {
-  return {
-      field(name, axis, integer(1, kMostDevices), required(meaning + ", an integer >= 1"), lasting(meaning))};
+/// The size of an axis. @param meaning  what has it
+Fields<Mesh> axis_size(std::string_view name, const std::string& meaning) {
+  return {field(name, &Mesh::tensor, integer(1, kMostDevices), required(meaning + ", an integer >= 1"),
+                lasting(meaning))};
 }
 
-/// A short word whose one key of its own is the size of an axis.
-struct OneAxis {
-  Fields<Mesh> fields;
-  LayerDivision division;
-  Keys keys;
-
-  OneAxis(std::string_view name, const std::string& meaning, LayerDivision how)
-      : fields(devices_named(name, &Mesh::tensor, meaning)),
-        division(how),
-        keys(short_keys(joined_keys({fields.keys(), {part_trace_key()}}))) {}
-
-  Plan plan(const YamlValue& value, const Setting& setting) const {
-    const YamlMap map = read_map(value, keys);
-    MeshOptions options = read_short_options(map);
-    read_fields(map, fields, options.mesh);
-    options.division = division;
-    return plan_group(map, map.at(fields.keys().front().name), setting, options);
-  }
-};
-
-const OneAxis& filters() {
-  static const OneAxis axis("ways", "devices that share a replica", LayerDivision::filters);
-  return axis;
+const Fields<Mesh>& ways() {
+  static const Fields<Mesh> fields = axis_size("ways", "devices that share a replica");
+  return fields;
 }
 
-const OneAxis& blocks() {
-  static const OneAxis axis("ways", "devices that share a replica", LayerDivision::blocks);
-  return axis;
+const Fields<Mesh>& machines() {
+  static const Fields<Mesh> fields = axis_size("machines", "machines that share a replica");
+  return fields;
 }
 
-const OneAxis& machines() {
-  static const OneAxis axis("machines", "machines that share a replica", LayerDivision::machines);
-  return axis;
+/// Keys of a short word whose one key of its own is the size of an axis.
+template <const Fields<Mesh>& (*size)()>
+const Keys& axis_keys() {
+  static const Keys keys = short_keys(joined_keys({size().keys(), {part_trace_key()}}));
+  return keys;
+}
+
+template <const Fields<Mesh>& (*size)(), LayerDivision division>
+Plan read_axis(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = read_map(value, axis_keys<size>());
+  MeshOptions options = read_short_options(map);
+  read_fields(map, size(), options.mesh);
+  options.division = division;
+  return plan_group(map, map.at(size().keys().front().name), setting, options);
 }
 
 const Keys& spatial_keys() {
@@ -86,20 +79,16 @@ Plan read_spatial(const YamlValue& value, const Setting& setting) {
   return plan_group(map, split, setting, options);
 }
 
-const Fields<Mesh>& expert_ways() {
-  static const Fields<Mesh> fields = devices_named("ways", &Mesh::expert, "devices that share a replica");
-  return fields;
-}
-
 const Keys& mixture_keys() {
-  static const Keys keys = short_keys(joined_keys({expert_ways().keys(), expert_keys()}));
+  static const Keys keys = short_keys(joined_keys({ways().keys(), expert_keys()}));
   return keys;
 }
 
 Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, mixture_keys());
   MeshOptions options = read_short_options(map);
-  read_fields(map, expert_ways(), options.mesh);
+  read_fields(map, ways(), options.mesh);
+  options.mesh.expert = std::exchange(options.mesh.tensor, 1);
   read_experts(map, setting.model, options);
   check_groups(setting, options.mesh.expert, map.at("ways"));
   return plan_group(map, map.at(map.has("experts") ? "experts" : "ways"), setting, options);
@@ -169,8 +158,8 @@ Strategy filter_parallel_strategy() {
           "filters of each layer are partitioned over the devices of a group",
           "A. Krizhevsky, One weird trick for parallelizing convolutional neural networks, arXiv:1404.5997; "
           "N. Dryden et al., Channel and filter parallelism for large-scale CNN training, SC 2019",
-          [](const YamlValue& value, const Setting& setting) { return filters().plan(value, setting); },
-          filters().keys,
+          read_axis<ways, LayerDivision::filters>,
+          axis_keys<ways>(),
           "{kind: filter_parallel, ways: 2}",
           "small-cnn"};
 }
@@ -180,8 +169,8 @@ Strategy tensor_strategy() {
           "transformer blocks are partitioned over the devices of a group, by heads and hidden units",
           "M. Shoeybi et al., Megatron-LM: training multi-billion parameter language models using model "
           "parallelism, arXiv:1909.08053",
-          [](const YamlValue& value, const Setting& setting) { return blocks().plan(value, setting); },
-          blocks().keys,
+          read_axis<ways, LayerDivision::blocks>,
+          axis_keys<ways>(),
           "{kind: tensor, ways: 2}",
           "small-transformer",
           {"megatron"}};
@@ -203,8 +192,8 @@ Strategy model_parallel_strategy() {
   return {"model_parallel",
           "a network is partitioned over machines (DistBelief)",
           "J. Dean et al., Large scale distributed deep networks, NIPS 2012",
-          [](const YamlValue& value, const Setting& setting) { return machines().plan(value, setting); },
-          machines().keys,
+          read_axis<machines, LayerDivision::machines>,
+          axis_keys<machines>(),
           "{kind: model_parallel, machines: 2}",
           "small-cnn"};
 }

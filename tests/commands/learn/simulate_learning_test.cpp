@@ -237,6 +237,7 @@ layers:
   check_close(one, with({"workers=2", "strategy={kind: tensor, ways: 2}"}, 16));
   check_close(one, with({"workers=4", "strategy={kind: tensor, ways: 2}", "batch_per_worker=8"}, 8));
   check_close(one, with({"workers=2", "strategy={kind: filter_parallel, ways: 2, recompute: true}"}, 16));
+  check_close(one, with({"workers=2", "strategy={kind: synchronous, mesh: {filter: 2}}"}, 16));
   std::filesystem::remove(file);
 }
 
