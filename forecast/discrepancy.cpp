@@ -28,9 +28,10 @@ Discrepancy read_discrepancy(const YamlValue& value) {
     map.at("probabilities").expected("two or more ascending numbers");
   term.quantiles = read_numbers(map.at("quantiles"), count);
   if (const auto given = map.maybe("measured")) {
-    const YamlMap measured = given->map({"level", "own", "alternative", "doubling"});
+    const YamlMap measured = given->map({"level", "own", "alternative", "doubling", "misfit"});
     const auto constant = [&](const char* name) { return measured.at(name).number(0, 10); };
-    term.measured = {constant("level"), constant("own"), constant("alternative"), constant("doubling")};
+    term.measured = {constant("level"), constant("own"), constant("alternative"), constant("doubling"),
+                     constant("misfit")};
   }
   return term;
 }
@@ -153,7 +154,8 @@ std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std
 
 std::vector<std::vector<double>> grown_errors(const Scenario& scenario,
                                               const std::vector<std::size_t>& points,
-                                              const std::vector<Row>& rows, Library& library) {
+                                              const std::vector<Row>& rows, Library& library,
+                                              double doubling) {
   const Discrepancy term = shipped_discrepancy(library);
   return relative_errors(scenario, points, [&](const std::vector<Assignment>& values) -> PointErrors {
     const auto point = matching_point(scenario, values);
@@ -161,7 +163,7 @@ std::vector<std::vector<double>> grown_errors(const Scenario& scenario,
     const int devices = row.number("devices").value_or(0) > 0
                             ? static_cast<int>(*row.number("devices"))
                             : middle_experiment(scenario, values, library).plan.devices;
-    const TermScales scales{term.measured.doubling * std::log2(devices)};
+    const TermScales scales{doubling * std::log2(devices)};
     return {devices, scaled_errors(term, scales)};
   });
 }

@@ -15,6 +15,8 @@ struct MeasuredConstants {
   double own = 0;          ///< standard deviation of an error of one point alone
   double alternative = 0;  ///< standard deviation of an error that points of the same layout have in common
   double doubling = 0;     ///< scale of the term for each doubling of the devices
+  /// What measured points miss the simulation by (root mean square) that doubles `own` and `doubling`.
+  double misfit = 1;
 };
 
 /// The error of the model itself: the distribution of log(measured step / forecast step) on eight devices of
@@ -55,11 +57,12 @@ std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std
                                              Library& library);
 
 /// The same where other points are measured: what grows with the devices. The quantile at u_k is multiplied
-/// by `doubling` times log2(devices). @param rows  results with the number of devices, one for each point of
-/// the scenario
+/// by `doubling` (MeasuredConstants) times log2(devices). @param rows  results with the number of devices,
+/// one for each point of the scenario
 std::vector<std::vector<double>> grown_errors(const Scenario& scenario,
                                               const std::vector<std::size_t>& points,
-                                              const std::vector<Row>& rows, Library& library);
+                                              const std::vector<Row>& rows, Library& library,
+                                              double doubling);
 
 /// Sets Simulations::log_errors of the chosen points to those of term_errors.
 void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,

@@ -139,7 +139,8 @@ class Forecaster {
     Library own;  // for the experiments of measured points where nothing may be simulated
     Library& library = library_ != nullptr ? *library_ : own;
     simulate_measured();
-    const ErrorModel model = error_model(scenario_, all_.rows.front(), library, options_.discrepancy);
+    const double misfit = all_.misfit.emplace(misfit_of(scenario_, all_.rows.front()));
+    const ErrorModel model = error_model(scenario_, all_.rows.front(), library, options_.discrepancy, misfit);
     std::vector<std::vector<double>> cubes;
     for (std::size_t draw = draws; draw < 2 * draws; ++draw)
       cubes.push_back(low_discrepancy(draw, scenario_.assumptions.size()));

@@ -153,11 +153,20 @@ double covariance(const PriorError& a, const PriorError& b, const MeasuredConsta
   return a.point == b.point ? value + constants.own * constants.own : value;
 }
 
+/// The constants at a misfit.
+MeasuredConstants constants_at(double misfit, Library& library) {
+  MeasuredConstants constants = shipped_discrepancy(library).measured;
+  const double factor = 1 + misfit / constants.misfit;
+  constants.own *= factor;
+  constants.doubling *= factor;
+  return constants;
+}
+
 /// The prior errors at these points.
 std::vector<PriorError> prior_errors(const Scenario& scenario, const std::vector<std::size_t>& points,
-                                     const std::vector<Row>& rows, Library& library) {
+                                     const std::vector<Row>& rows, Library& library, double doubling) {
   const ErrorGroups groups = groups_of(scenario, rows);
-  auto terms = groups.learns_level ? grown_errors(scenario, points, rows, library)
+  auto terms = groups.learns_level ? grown_errors(scenario, points, rows, library, doubling)
                                    : term_errors(scenario, points, library);
   std::vector<PriorError> errors;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -175,11 +184,11 @@ std::vector<PriorError> prior_errors(const Scenario& scenario, const std::vector
 
 /// The prior errors at the points of measurements; without a term, and for parts of a step, they are 0.
 std::vector<PriorError> errors_of_measurements(const Scenario& scenario, const std::vector<Row>& rows,
-                                               Library& library, bool has_term) {
+                                               Library& library, bool has_term, double doubling) {
   std::vector<std::size_t> points;
   for (const Measurement& one : scenario.measurements) points.push_back(point_of(scenario, one));
   std::vector<PriorError> errors(points.size());
-  if (has_term) errors = prior_errors(scenario, points, rows, library);
+  if (has_term) errors = prior_errors(scenario, points, rows, library, doubling);
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (has_term && is_of_step(scenario.measurements[i])) continue;
     errors[i] = {.point = points[i], .none = true, .term = std::vector<double>(kDiscrepancySamples)};
@@ -237,10 +246,25 @@ double normal_sample(unsigned k, std::size_t stream) {
   return normal_quantile((mixed + 0.5) / kDiscrepancySamples);
 }
 
+double misfit_of(const Scenario& scenario, const std::vector<Row>& rows) {
+  constexpr double kTypical = 0.03;
+  const ErrorGroups groups = groups_of(scenario, rows);
+  const auto missed = residuals(scenario, rows);
+  std::vector<double> squares;
+  for (std::size_t i = 0; i < missed.size(); ++i) {
+    const std::size_t point = point_of(scenario, scenario.measurements[i]);
+    if (is_of_step(scenario.measurements[i]) && groups.fed_in[point] && groups.levels[point])
+      squares.push_back(missed[i] * missed[i]);
+  }
+  return squares.empty() ? kTypical : std::sqrt(mean(squares));
+}
+
 ErrorModel error_model(const Scenario& scenario, const std::vector<Row>& rows, Library& library,
-                       bool has_discrepancy) {
-  const MeasuredConstants constants = shipped_discrepancy(library).measured;
-  return model_of(scenario, errors_of_measurements(scenario, rows, library, has_discrepancy), constants);
+                       bool has_discrepancy, double misfit) {
+  const MeasuredConstants constants = constants_at(misfit, library);
+  return model_of(scenario,
+                  errors_of_measurements(scenario, rows, library, has_discrepancy, constants.doubling),
+                  constants);
 }
 
 double forecast_of(const Scenario& scenario, const Measurement& measurement, const Row& results) {
@@ -320,14 +344,16 @@ std::vector<std::size_t> learned_draws(const Scenario& scenario, const ErrorMode
 
 void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                   Simulations& all) {
-  const MeasuredConstants constants = shipped_discrepancy(library).measured;
-  const auto measured = errors_of_measurements(scenario, all.rows.front(), library, true);
+  const double misfit = all.misfit ? *all.misfit : misfit_of(scenario, all.rows.front());
+  const MeasuredConstants constants = constants_at(misfit, library);
+  const auto measured = errors_of_measurements(scenario, all.rows.front(), library, true, constants.doubling);
   const ErrorModel model = model_of(scenario, measured, constants);
   std::vector<std::vector<double>> missed;
   for (const auto& rows : all.rows) missed.push_back(residuals(scenario, rows));
   all.shifts.assign(all.rows.size(), std::vector<double>(scenario.points.size()));
   all.log_errors.assign(scenario.points.size(), {});
-  for (const PriorError& prior : prior_errors(scenario, points, all.rows.front(), library)) {
+  for (const PriorError& prior :
+       prior_errors(scenario, points, all.rows.front(), library, constants.doubling)) {
     const std::size_t point = prior.point;
     std::vector<double> covariances;
     for (const PriorError& one : measured) covariances.push_back(covariance(prior, one, constants));

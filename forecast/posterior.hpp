@@ -19,7 +19,7 @@ namespace stepcast {
 /// is fed in, and an error of the point's own; all but the term are normal. A point that is fed in has none.
 /// Where no measurement has a level, there is none, and the term is that without measurements. A measurement
 /// is the error of its point and the repeatability of runs. The constants were fitted on open published
-/// figures (docs/notes/2026-11-measured-points.md).
+/// figures (docs/notes/2026-11-measured-points.md). `own` and `doubling` grow with the misfit.
 struct ErrorModel {
   /// [measurement][sample]: the error at its point with the repeatability.
   std::vector<std::vector<double>> samples;
@@ -47,10 +47,16 @@ double normal_sample(unsigned k, std::size_t stream);
 /// Standard deviation of a measurement without a spread, relative: what equal runs differ by.
 constexpr double kRepeatability = 0.005;
 
-/// The error model of a scenario's measurements; without the discrepancy term, of their spreads alone.
+/// The root mean square of the residuals of measured steps that have a level beside a fed-in point; 0.03, the
+/// median of the open figures, if there are none.
 /// @param rows  of one draw; those of measured points are needed
+double misfit_of(const Scenario& scenario, const std::vector<Row>& rows);
+
+/// The error model of a scenario's measurements; without the discrepancy term, of their spreads alone.
+/// @param rows    of one draw; those of measured points are needed
+/// @param misfit  of the draw in the middle of the assumptions
 ErrorModel error_model(const Scenario& scenario, const std::vector<Row>& rows, Library& library,
-                       bool has_discrepancy);
+                       bool has_discrepancy, double misfit);
 
 /// log(measured step / forecast step) of each measurement in one draw; for a column that does not follow
 /// from the time of a step, log(measured / forecast), to both of which a hundredth of the step is added if

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Simulations {
   std::vector<std::vector<double>> shifts;
   /// [point]: measured over counted memory in the first draw; empty if no memory was measured.
   std::vector<double> memory_factors;
+  /// What the measured steps miss the middle of the assumptions by (posterior.hpp); empty before it is known.
+  std::optional<double> misfit;
   double effective_draws = 0;  ///< that agree with the measurements; 0 without measurements
   bool second_round = false;   ///< so few of the first draws agreed that others were drawn around them
   std::map<std::size_t, std::size_t> scaling_base;  ///< by point: the point that its speed-up starts from

@@ -108,8 +108,9 @@ double expected_variance(const Scenario& scenario, std::size_t point, std::size_
   const Scenario measured = with_measurement(scenario, point, 1);
   Simulations part = rows_of(measured, {target, point}, all);
   const bool has_term = !all.log_errors.empty();
-  const ErrorModel before = error_model(scenario, part.rows.front(), library, has_term),
-                   after = error_model(measured, part.rows.front(), library, has_term);
+  part.misfit = all.misfit ? *all.misfit : misfit_of(scenario, part.rows.front());
+  const ErrorModel before = error_model(scenario, part.rows.front(), library, has_term, *part.misfit),
+                   after = error_model(measured, part.rows.front(), library, has_term, *part.misfit);
   std::vector<double> gain_of_unit(part.rows.size());
   part.log_errors.assign(scenario.points.size(), std::vector<double>(kDiscrepancySamples));
   part.shifts.assign(part.rows.size(), std::vector<double>(scenario.points.size()));

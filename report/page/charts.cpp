@@ -158,11 +158,18 @@ std::string series_svg(const Line& line, const Axes& axes, const std::string& un
     svg +=
         fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\">{}</circle>", px(axes.x(mark.workers)),
                     px(axes.y(mark.y.value)), colour, mark_title(line, mark, unit, ""));
+  return svg + "</g>";
+}
+
+/// Published and measured figures, which are drawn above the marks of all series.
+std::string figures_svg(const Line& line, const Axes& axes, const std::string& unit, std::size_t i) {
+  if (line.published.empty()) return "";
+  std::string svg = fmt::format("<g data-series=\"{}\">", i);
   for (const Mark& mark : line.published)
     svg += fmt::format(
         "<path d=\"M{} {}l6 6l-6 6l-6 -6Z\" fill=\"{}\" stroke=\"{}\" stroke-width=\"2\">{}</path>",
-        px(axes.x(mark.workers)), px(axes.y(mark.y.value) - 6), mark.measured ? "#222" : "white", colour,
-        mark_title(line, mark, unit, mark.measured ? "measured " : "published "));
+        px(axes.x(mark.workers)), px(axes.y(mark.y.value) - 6), mark.measured ? "#222" : "white",
+        series_colour(i), mark_title(line, mark, unit, mark.measured ? "measured " : "published "));
   return svg + "</g>";
 }
 
@@ -217,7 +224,9 @@ std::string line_chart(std::vector<Line> lines, const std::string& title, const 
     html += series_svg(lines[i], axes, unit, i, std::min(0.15, 0.6 / lines.size()));
     names.push_back(lines[i].name);
   }
-  html += ideal_svg(lines, axes) + "</svg>";
+  html += ideal_svg(lines, axes);
+  for (std::size_t i = 0; i < lines.size(); ++i) html += figures_svg(lines[i], axes, unit, i);
+  html += "</svg>";
   if (lines.size() > 1) html += line_legend(names);
   html += marks_note(lines);
   if (all > kMostSeries) html += fmt::format("<p>{} of {} series are drawn.</p>", kMostSeries, all);

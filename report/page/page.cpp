@@ -298,7 +298,8 @@ for (const button of document.querySelectorAll("[data-toggle]")) {
   button.addEventListener("click", () => {
     const shown = button.getAttribute("aria-pressed") !== "true";
     button.setAttribute("aria-pressed", shown);
-    button.closest("figure").querySelector(`[data-series="${button.dataset.toggle}"]`).style.display = shown ? "" : "none";
+    for (const part of button.closest("figure").querySelectorAll(`[data-series="${button.dataset.toggle}"]`))
+      part.style.display = shown ? "" : "none";
   });
 }
 )";

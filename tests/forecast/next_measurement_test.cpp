@@ -27,6 +27,7 @@ Simulations learned(const Scenario& scenario) {
   Simulations all = forecast(scenario, library, options);
   add_scaling(scenario, options.points, all);
   add_discrepancy(scenario, options.points, library, all);
+  if (all.misfit) all.misfit = misfit_of(scenario_of(kSwept), {});  // the usual one, as in an expectation
   if (!scenario.measurements.empty()) learn_errors(scenario, options.points, library, all);
   return all;
 }

@@ -17,8 +17,8 @@ from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv
 PAGE = "docs/notes/2026-11-measured-points.md"
 DATA = PAGE.replace(".md", ".csv")
 REPEATABILITY = 0.005
-NAMES = ("level", "own", "doubling")
-CANDIDATES = [dict(zip(NAMES, values)) for values in itertools.product((0.4,), (0.02, 0.03, 0.04), (0.05, 0.1, 0.2, 0.3))]
+NAMES = ("level", "own", "doubling", "misfit")
+CANDIDATES = [dict(zip(NAMES, values)) for values in itertools.product((0.4,), (0.01, 0.015, 0.02, 0.03), (0.05, 0.1, 0.15, 0.2), (0.03, 0.05, 0.1))]
 SAMPLES = discrepancy.SAMPLES
 
 
@@ -57,9 +57,16 @@ def grown_errors(row, constants, term):
     return discrepancy.scaled_errors(constants["doubling"] * row["doublings"], 0, term)
 
 
+def scaled(constants, fed):
+    """Errors of points and of what grows are larger where the measured points miss the simulation; forecast/posterior.cpp has the same rule."""
+    factor = 1 + math.sqrt(statistics.mean(one["z"] ** 2 for one in fed)) / constants["misfit"]
+    return {**constants, "own": factor * constants["own"], "doubling": factor * constants["doubling"]}
+
+
 def forecast(row, fed, constants, term):
     """Quantiles of rate / published rate where the points `fed` were measured, besides the smallest one. The middle has the error that
     the measurements leave likely, not the median of all."""
+    constants = scaled(constants, fed)
     level, own = constants["level"], constants["own"]
     errors, *of_fed = (grown_errors(one, constants, term) for one in [row, *fed])
     covariances = [[covariance(a, b) + level ** 2 for b in of_fed] for a in [errors, *of_fed]]

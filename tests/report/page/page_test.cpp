@@ -117,6 +117,10 @@ TEST_CASE("measurements are marked in the charts", "[report]") {
   const std::string html = to_html(page);
   CHECK_THAT(html, Contains("Black diamonds are measurements, which the forecasts have learned from."));
   CHECK_THAT(html, Contains("measured " + shortest(*figure.number("published")) + " samples/s"));
+  page.results.rows.push_back(row(8, 800, 1, kCompute, "double_tree"));
+  page.results.rows.push_back(row(32, 3000, 0.94, kCompute, "double_tree"));
+  const std::string several = to_html(page), chart = several.substr(0, several.find("</figure>"));
+  CHECK(chart.rfind("fill=\"#222\"") > chart.rfind("<circle"));  // no mark of another series covers it
 }
 
 TEST_CASE("the page is one file with every section, and equal results are equal pages", "[report]") {
