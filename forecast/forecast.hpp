@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "forecast/journal.hpp"
+#include "forecast/processes/journal.hpp"
 #include "forecast/simulations.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/reader/library.hpp"

@@ -1,9 +1,8 @@
-#include "models/cost/lbann_memory.hpp"
-
 #include <algorithm>
 #include <set>
 
 #include "models/cost/cost.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/network/layer.hpp"
 #include "models/network/model.hpp"
 

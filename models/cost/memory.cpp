@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/cost/cost.hpp"
-#include "models/cost/lbann_memory.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/cost/step_memory.hpp"
 
 namespace stepcast {

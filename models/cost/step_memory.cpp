@@ -6,7 +6,7 @@
 
 #include "models/cost/allocator/caching_allocator.hpp"
 #include "models/cost/cost.hpp"
-#include "models/cost/lbann_memory.hpp"
+#include "models/cost/memory_options.hpp"
 
 namespace stepcast {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/fields.hpp"
-#include "models/cost/lbann_memory.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/cost/roofline.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/strategy.hpp"

@@ -4,7 +4,7 @@
 
 #include "core/keys.hpp"
 #include "core/yaml.hpp"
-#include "models/cost/lbann_memory.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/network/model.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"

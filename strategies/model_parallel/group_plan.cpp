@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "models/cost/lbann_memory.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/partition/tensor_shard.hpp"
 #include "strategies/options/strategy.hpp"

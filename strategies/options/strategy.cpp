@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/fields.hpp"
-#include "models/cost/lbann_memory.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "strategies/plan/plan.hpp"
 

@@ -99,7 +99,7 @@ struct ActivationOffload {
   MemoryOptions memory;      ///< samples at once, and which layers overwrite their input
 };
 
-/// Lengthens every forward and backward pass whose copies (models/cost/lbann_memory.hpp) take longer
+/// Lengthens every forward and backward pass whose copies (models/cost/memory_options.hpp) take longer
 /// than its kernels. A layer's copies run at the same time as its kernels, and the next layer waits for both.
 void swap_to_host(const Model& model, const ActivationOffload& swap, Workload& workload);
 

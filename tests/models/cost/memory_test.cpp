@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "models/cost/lbann_memory.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/cost/step_memory.hpp"
 #include "models/loader.hpp"
 #include "read_text.hpp"

@@ -2,7 +2,7 @@
 
 #include "core/error.hpp"
 #include "models/cost/cost.hpp"
-#include "models/cost/lbann_memory.hpp"
+#include "models/cost/memory_options.hpp"
 #include "models/cost/pass_cost.hpp"
 #include "models/cost/step_memory.hpp"
 #include "models/partition/pipeline_stages.hpp"

@@ -1,4 +1,4 @@
-#include "forecast/journal.hpp"
+#include "forecast/processes/journal.hpp"
 
 #include <fmt/format.h>
 
