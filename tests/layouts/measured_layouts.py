@@ -3,7 +3,7 @@
 
 For each network of vtrain.csv and each draw of two layouts, `stepcast run --measured` forecasts all of them. The layouts that cannot be told
 apart are those of the highest probabilities to be the best (`best_probability`) that add up to 90 %. Prints a line for each run and the shares,
-and fails if in fewer than nine tenths of the runs the fastest layout is among them, or if they are half of the layouts or more.
+and fails if in fewer than nine tenths of the runs the fastest layout is among them, or if they are six tenths of the layouts or more.
 Usage: tests/layouts/measured_layouts.py STEPCAST [PAIRS [DRAWS]]: 1 pair for each network, 8 draws
 """
 import csv
