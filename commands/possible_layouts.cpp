@@ -20,6 +20,8 @@ namespace {
 
 using Recompute = Layout::Recompute;
 
+/// Tokens of a sequence that a device has at least where several share it: assumed.
+constexpr std::int64_t kLeastTokens = 8192;
 constexpr std::array<std::int64_t, 4> kMicroBatches{1, 2, 4, 8};
 constexpr std::array kShards{"none", "optimizer", "gradients", "parameters"};  // by ZeRO stage
 

@@ -25,14 +25,10 @@ struct Layout {
   bool sequence_parallel = false;  ///< of the devices that share layers
 };
 
-/// Tokens of a sequence that a device has at least where several share it: assumed, so that contexts are
-/// tried from sequences of 16,384 tokens on.
-inline constexpr std::int64_t kLeastTokens = 8192;
-
 /// All layouts of an experiment's workers and `samples` a step whose numbers divide: tensor parallelism
 /// inside a node, in powers of two, of transformers with sequence parallelism; stages of equal numbers of
 /// blocks, or a power of two of stages of about equal times; sequences shared by powers of two of devices,
-/// each with at least kLeastTokens; experts shared by powers of two of devices; micro-batches of 1, 2, 4, 8
+/// each with at least 8,192 tokens; experts shared by powers of two of devices; micro-batches of 1, 2, 4, 8
 /// and all samples of a replica. Layouts that differ only in what they compute again follow each other, the
 /// least first.
 std::vector<Layout> layouts_of(const Experiment& experiment, std::int64_t samples);
@@ -67,8 +63,7 @@ std::vector<Assignment> layout_values(const YamlNode& document, std::vector<Assi
 /// @param values      those that give `experiment` with `document`
 /// @param experiment  build_experiment(document, values, library)
 /// @return the keys that change in the mapping `strategy`, such as "{kind: synchronous, shard: parameters}";
-/// empty
-///         if none fits, or for a strategy that is not divided like this
+/// empty if none fits, or for a strategy that is not divided like this
 std::string fitting_layout(const YamlNode& document, const std::vector<Assignment>& values,
                            const Experiment& experiment, Library& library);
 

@@ -43,6 +43,8 @@ struct NcclChannels {
       1;  ///< multiplies all latencies and times to start kernels; 0.5 shows what half of them would save
 
   int devices_per_node() const { return ranks / nodes; }
+  /// Of rings and trees between nodes [B/s].
+  double ring_network() const { return network_share * network.value; }
 };
 
 /// Lays the channels. The fabric between nodes counts as not blocking: a taper above the NICs is left out.

@@ -82,8 +82,7 @@ Rounds ring_rounds(const Estimates& e) {
 
 double ring_bandwidth(const Estimates& e, NcclProtocol protocol) {
   const NcclLimits& limits = e.limits();
-  const double all = std::min(
-      {e.channels.rings.value, e.channels.network_share * e.channels.network.value, limits.all * kGiga});
+  const double all = std::min({e.channels.rings.value, e.channels.ring_network(), limits.all * kGiga});
   if (protocol == NcclProtocol::ll) {
     const bool reduces = e.all_reduce() || e.operation == NcclOperation::reduce;
     const bool quarter = reduces || e.nodes() > 1 || e.software.nccl < 207;
@@ -174,8 +173,7 @@ double tree_bandwidth(const Estimates& e, NcclProtocol protocol) {
   const NcclTuning& tuning = e.tuning();
   const std::size_t n = e.by_nodes();
   const double twice = e.nodes() == 2 && e.software.nccl >= 208 ? 2 : 1;
-  double all = std::min({e.channels.rings.value, twice * e.channels.network_share * e.channels.network.value,
-                         limits.all * kGiga});
+  double all = std::min({e.channels.rings.value, twice * e.channels.ring_network(), limits.all * kGiga});
   all = std::min({tuning.tree * all, e.channels.channels * limits.tree[n] * kGiga,
                   (protocol == NcclProtocol::ll128 ? limits.all_trees_ll128 : limits.all_trees)[n] * kGiga});
   if (protocol == NcclProtocol::ll) return std::min(tuning.tree_ll * all, ll_limit(e));

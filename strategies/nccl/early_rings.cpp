@@ -35,7 +35,7 @@ struct Ring {
 
 double rate_of(const Ring& ring) {
   const NcclChannels& channels = ring.channels;
-  const double all = std::min(channels.rings.value, channels.network_share * channels.network.value);
+  const double all = std::min(channels.rings.value, channels.ring_network());
   const double most_of_one_ring = (ring.software.compute_capability >= 70 ? 256 : 128) * kKibi;
   const bool single = ring.software.nccl < 203 && ring.counted() <= most_of_one_ring;
   return single ? all / channels.channels : all;

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "models/partition/layer_partition.hpp"
-#include "sim/fidelity/run_cost.hpp"
 #include "strategies/mesh/stage_plan.hpp"
+#include "tests/sim/carried_bytes.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/planned_run.hpp"
 
@@ -32,17 +32,6 @@ std::vector<double> outcome(const std::string& strategy, int workers = 8, int ba
     run.simulation.fold = fold;
     return std::vector<double>{run.last_step(), run.plan.memory.total().value};
   });
-}
-
-/// The bytes of one rank's buffers in all collectives of a step of this kind and array.
-double carried(const Plan& plan, Collective::Kind kind, Array array) {
-  const CallsPerStep calls = *calls_per_step(plan);
-  double sum = 0;
-  for (std::size_t i = 0; i < plan.collectives.size(); ++i) {
-    const Collective& one = plan.collectives[i];
-    if (one.kind == kind && one.buffer.array == array) sum += calls.collectives[i] * one.buffer.size.value;
-  }
-  return sum;
 }
 
 double gathered(const Plan& plan) {

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/fidelity/run_cost.hpp"
+#include "tests/sim/carried_bytes.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/planned_run.hpp"
 
@@ -32,17 +33,6 @@ std::vector<double> outcome(const std::string& model, const std::string& strateg
     return std::vector<double>{run.last_step(), run.plan.memory.total().value, bytes,
                                static_cast<double>(run.plan.partition.form)};
   });
-}
-
-/// Bytes of the buffers of one kind and array in a step.
-double carried(const Plan& plan, Collective::Kind kind, Array array) {
-  const CallsPerStep calls = *calls_per_step(plan);
-  double sum = 0;
-  for (std::size_t i = 0; i < plan.collectives.size(); ++i) {
-    const Collective& one = plan.collectives[i];
-    if (one.kind == kind && one.buffer.array == array) sum += calls.collectives[i] * one.buffer.size.value;
-  }
-  return sum;
 }
 
 Plan planned(const std::string& options, const std::string& model = kMaps) {
