@@ -263,13 +263,14 @@ int EventCollector::thread() {
   return thread_of_.try_emplace(event_.process + " " + event_.thread, next).first->second;
 }
 
+/// A range has no node of the backward pass, whatever number its event holds.
 void EventCollector::add_operator(bool annotation) {
   profile_.operators.push_back({.name = interned(event_.name),
                                 .thread = thread(),
                                 .start = event_.start,
                                 .end = event_.start + event_.duration,
                                 .external_id = event_.external_id,
-                                .sequence = event_.sequence,
+                                .sequence = annotation ? -1 : event_.sequence,
                                 .forward_thread = event_.forward_thread,
                                 .annotation = annotation,
                                 .shapes = interned_shapes()});

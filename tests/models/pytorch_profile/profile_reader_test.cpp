@@ -250,6 +250,15 @@ TEST_CASE("times, ids and numbers of autograd nodes may be texts", "[models]") {
   }
 }
 
+TEST_CASE("a range with a number of a node of the backward pass is no layer", "[models]") {
+  std::string text = two_steps(false);
+  const std::string range =
+      R"("cat":"user_annotation","name":"ProfilerStep#1","tid":1,"pid":1,"ts":1000.000000,"dur":999.000000,"args":{)";
+  REQUIRE(text.find(range) != std::string::npos);
+  text.insert(text.find(range) + range.size(), R"("Sequence number":100,"Fwd thread id":0)");
+  CHECK(step_time(trace_of_profile(text)).value == Approx(200e-6));
+}
+
 TEST_CASE("a measured layer of a network is one operator of any kind", "[models]") {
   std::string model = kModel;
   model.replace(model.find("kind: relu"), 10, "kind: measured, output: [4, 8, 8]");
