@@ -114,7 +114,7 @@ bool has_flash_attention(const Experiment& experiment) {
   return experiment.device.kernels && experiment.device.kernels->flash > 0 &&
          std::ranges::any_of(experiment.model.layers, [&](const Layer& layer) {
            return layer.kind == LayerKind::attention &&
-                  attention_kernels(layer, experiment.device.choice()) == KernelChoice::Attention::flash;
+                  is_flash(attention_kernels(layer, experiment.device.choice()));
          });
 }
 

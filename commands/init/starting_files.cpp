@@ -21,13 +21,21 @@ std::string workers_text(const ScenarioStart& start) {
                      start.most, start.least, start.most, start.least);
 }
 
+/// Replicas of a transformer in half precision, as apply_usual_kernels has them.
+bool is_under_autocast(const ScenarioStart& start) {
+  return start.half && start.strategy == kPlainReplicas &&
+         start.kernels.find("optimizer") != std::string::npos;
+}
+
 std::string kernels_line(const ScenarioStart& start) {
   if (start.kernels.empty())
     return "# kernels: {precision: bf16}  # of the estimated layer times; default: f32 (stepcast schema "
            "scenario --table kernels).\n"
            "#   strategy.precision: mixed gives gradients and activations 2 bytes";
+  std::string kernels = start.kernels;
+  if (is_under_autocast(start)) kernels.insert(kernels.size() - 1, ", autocast: true");
   return fmt::format("kernels: {}  # of the estimated layer times (stepcast schema scenario --table kernels)",
-                     start.kernels);
+                     kernels);
 }
 
 std::string trace_comment(const ScenarioStart& start) {
@@ -47,6 +55,8 @@ std::string strategy_lines(const ScenarioStart& start) {
   // Half precision is more than faster products.
   if (start.half && start.takes_precision && lines.find("  precision:") == std::string::npos)
     lines += "  precision: mixed  # gradients and activations have 2 bytes\n";
+  if (is_under_autocast(start))
+    lines += "  fp32_gradients: true  # but gradients 4: autocast keeps parameters in fp32\n";
   return lines;
 }
 

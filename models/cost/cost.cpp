@@ -139,7 +139,7 @@ ScorePasses score_passes(const Layer& layer, const KernelChoice& choice) {
   const double mask = 1 / (choice.half() ? kHalfBytes : kFp32Bytes);
   const double dropout = layer.coefficient > 0 ? 2 + mask : 0;
   const KernelChoice::Attention kernels = attention_kernels(layer, choice);
-  if (kernels == KernelChoice::Attention::flash) return {};
+  if (is_flash(kernels)) return {};
   if (kernels == KernelChoice::Attention::fused_softmax) return {3 + read + dropout, 5 + 2 * read + dropout};
   return {8 + dropout, 11 + dropout};
 }
@@ -160,7 +160,7 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
                       of_weights = each(keys, value_width), of_keys = each(width, keys);
   const double scores = internal_elements(layer);
   const double traffic = site.inputs + element_count(layer.output) + 2 * scores;
-  const bool flash = attention_kernels(layer, site.choice) == KernelChoice::Attention::flash;
+  const bool flash = is_flash(attention_kernels(layer, site.choice));
   const double pairs = (layer.causal ? 0.5 : 1) * 2 * time * keys;
   const double scoring = pairs * query_features(layer), summing = pairs * layer.output.back();
   const ScorePasses passes = score_passes(layer, site.choice);

@@ -268,7 +268,7 @@ Device with_kernels(Device device, const KernelChoice& choice) {
   }
   if (choice.autocast && (!choice.half() || choice.precision == KernelChoice::Precision::fp8))
     throw InputError(fmt::format("device {}: autocast: needs the precision f16 or bf16", device.name));
-  if (choice.attention == KernelChoice::Attention::flash && device.kernels->flash == 0)
+  if (is_flash(choice.attention) && device.kernels->flash == 0)
     throw InputError(fmt::format(
         "device {}: attention: flash: the device file gives no share of a flash kernel", device.name));
   device.kernels->choice = choice;

@@ -18,8 +18,10 @@ const Words<KernelChoice::Precision>& precision_words() {
 
 const Words<KernelChoice::Attention>& attention_words() {
   using Attention = KernelChoice::Attention;
-  static const Words<Attention> words{
-      {"eager", Attention::eager}, {"fused_softmax", Attention::fused_softmax}, {"flash", Attention::flash}};
+  static const Words<Attention> words{{"eager", Attention::eager},
+                                      {"fused_softmax", Attention::fused_softmax},
+                                      {"flash", Attention::flash},
+                                      {"flash_1", Attention::flash_1}};
   return words;
 }
 
@@ -126,7 +128,7 @@ const Fields<KernelChoice>& kernel_choice_fields() {
             "of experts, with bf16 elsewhere"),
       field("attention", &KernelChoice::attention, choice(attention_words()),
             "`eager`: a kernel for each operation; `fused_softmax`: one kernel for scale, mask and softmax; "
-            "`flash`: one kernel, which keeps the scores on the chip"),
+            "`flash`: one kernel, which keeps the scores on the chip; `flash_1`: its first version, of 2022"),
       field("gelu", &KernelChoice::gelu, choice(gelu_words()),
             "`fused`: GELU in one kernel; `eager`: its tanh form with a kernel for each operation; "
             "`eager_erf`: "

@@ -23,6 +23,7 @@ struct KernelChoice {
     eager,          ///< product, scale, mask, softmax, product
     fused_softmax,  ///< scale, mask and softmax in one kernel, as in Megatron-LM and Apex
     flash,          ///< one kernel, which keeps the scores on the chip
+    flash_1,        ///< the same in the first version of FlashAttention, of 2022
   };
   enum class Gelu {
     fused,      ///< one kernel, as torch.nn.functional.gelu
@@ -70,6 +71,11 @@ struct KernelChoice {
 
   bool half() const { return precision >= Precision::f16; }  ///< elements of activations have 2 bytes
 };
+
+/// True for kernels that keep the scores on the chip.
+constexpr bool is_flash(KernelChoice::Attention attention) {
+  return attention == KernelChoice::Attention::flash || attention == KernelChoice::Attention::flash_1;
+}
 
 const Words<KernelChoice::Precision>& precision_words();
 const Words<KernelChoice::Attention>& attention_words();

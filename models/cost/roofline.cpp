@@ -10,6 +10,9 @@ namespace {
 /// Multiplications saved by Winograd's F(2x2, 3x3): 36 against 16.
 /// Source: A. Lavin, S. Gray, Fast algorithms for convolutional neural networks, CVPR 2016, section 4.1.
 constexpr double kFastConvolution = 2.25;
+/// Share of FlashAttention's first version in that of the second: 25 to 40 % against 50 to 73 % of an A100's
+/// peak (T. Dao, FlashAttention-2, arXiv:2307.08691, abstract), the middles of both.
+constexpr double kFirstFlash = 0.53;
 
 constexpr Bytes kFp32{kFp32Bytes};
 
@@ -50,9 +53,11 @@ double alignment_factor(const Layer& layer, const KernelShares& kernels) {
 
 /// Share of the peak at which the products of a layer run.
 double product_share(const Layer& layer, const KernelShares& kernels) {
-  if (layer.kind == LayerKind::attention &&
-      attention_kernels(layer, kernels.choice) == KernelChoice::Attention::flash)
-    return kernels.flash;
+  if (layer.kind == LayerKind::attention) {
+    const KernelChoice::Attention attention = attention_kernels(layer, kernels.choice);
+    if (is_flash(attention))
+      return kernels.flash * (attention == KernelChoice::Attention::flash_1 ? kFirstFlash : 1);
+  }
   if (layer.kind != LayerKind::convolution && layer.kind != LayerKind::locally_connected)
     return kernels.dense * alignment_factor(layer, kernels);
   const bool pointwise = std::ranges::max(layer.window.kernel) == 1;
@@ -151,8 +156,7 @@ bool is_recurrent(const Layer& layer) {
 /// experts and what moves their rows.
 bool takes_turns(const Layer& layer, const KernelShares& kernels) {
   if (layer.kind == LayerKind::experts) return true;
-  return layer.kind == LayerKind::attention &&
-         attention_kernels(layer, kernels.choice) != KernelChoice::Attention::flash;
+  return layer.kind == LayerKind::attention && !is_flash(attention_kernels(layer, kernels.choice));
 }
 
 /// Time of the products of a pass.

@@ -10,7 +10,7 @@ namespace {
 
 void add_attention(const Layer& layer, const KernelChoice& choice, HostOperators& operators) {
   const KernelChoice::Attention kernels = attention_kernels(layer, choice);
-  if (kernels == KernelChoice::Attention::flash) {
+  if (is_flash(kernels)) {
     operators.backward += 1;
     return;
   }

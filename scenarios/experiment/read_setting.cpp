@@ -236,7 +236,7 @@ const Fields<MemoryKeys>& memory_fields() {
 MemoryOptions usual_memory(const KernelChoice& kernels) {
   MemoryOptions memory;
   memory.optimizer = optimizer_of(kernels);
-  if (kernels.attention == KernelChoice::Attention::flash) memory.attention = MemoryOptions::Attention::flash;
+  if (is_flash(kernels.attention)) memory.attention = MemoryOptions::Attention::flash;
   memory.gelu = kernels.gelu;
   memory.elementwise = kernels.elementwise;
   memory.gradient_sums = kernels.gradient_sums;

@@ -169,13 +169,13 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   return set;
 }
 
-std::vector<std::string> apply_stack_kernels(YamlNode& document, bool usual, Library& library) {
+std::vector<std::string> apply_stack_kernels(YamlNode& document, const YamlNode& given, Library& library) {
   const auto stack = software_stack_of(document, library);
   if (!stack || document.find("kernels") == nullptr) return {};
   std::vector<std::string> set;
   for (const StackValue& one : stack->values) {
     if (!one.path.starts_with(kKernels)) continue;
-    if (!usual && find_path(document, one.path) != nullptr) continue;
+    if (given.find(one.path.substr(kKernels.size())) != nullptr) continue;
     assign(document, {one.path, YamlNode(one.value)});
     set.push_back(one.path);
   }

@@ -40,8 +40,9 @@ std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library
 std::vector<std::string> apply_software_stack(YamlNode& document, Library& library);
 
 /// Sets the stack's keys of `kernels:`, if the document has that mapping.
-/// @param usual  the mapping is that of apply_usual_kernels, whose values the stack's replace
+/// @param given  `kernels` of the scenario, whose values hold; the stack's replace those of
+///               apply_usual_kernels
 /// @returns the paths that were set
-std::vector<std::string> apply_stack_kernels(YamlNode& document, bool usual, Library& library);
+std::vector<std::string> apply_stack_kernels(YamlNode& document, const YamlNode& given, Library& library);
 
 }  // namespace stepcast

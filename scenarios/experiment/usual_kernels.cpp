@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "scenarios/reader/sweep.hpp"
+#include "strategies/mesh/mesh.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
@@ -60,20 +61,41 @@ bool takes_precision(const YamlNode& document) {
   return strategy != nullptr && find_key(strategy->keys, "precision") != nullptr;
 }
 
+/// Sets the keys of `kernels` that the document does not give.
+void assign_kernels(YamlNode& document, const std::string& text) {
+  for (const auto& [key, value] : parse_yaml(text, "default kernels").entries) {
+    const std::string path = "kernels." + key.text;
+    if (find_path(document, path) == nullptr) assign(document, {path, value});
+  }
+}
+
+/// PyTorch's DistributedDataParallel under autocast: parameters, and so their gradients, stay in fp32.
+bool trains_under_autocast(const YamlNode& document) {
+  const YamlNode *kind = find_path(document, "strategy.kind"), *like = find_path(document, "strategy.like");
+  return kind->text == kPlainReplicas && (like == nullptr || like->text == "pytorch-ddp") &&
+         !names_mesh(*document.find("strategy"));
+}
+
 }  // namespace
 
 void apply_usual_kernels(YamlNode& document, const Model& model, const Device& device) {
   const YamlNode* trace = document.find("trace");
   if (trace == nullptr || trace->text != "derived") return;
-  if (find_path(document, "kernels") != nullptr || find_path(document, "strategy.compression") != nullptr)
+  if (find_path(document, "kernels.precision") != nullptr ||
+      find_path(document, "strategy.compression") != nullptr)
     return;
   const YamlNode* named = find_path(document, "strategy.precision");
   if (named != nullptr && named->text != "mixed") return;
   const bool mixed = named != nullptr || is_transformer(model);
   const std::string precision = mixed ? half_precision(model, device) : usual_precision(model, device);
   if (mixed ? precision == "f32" || !takes_precision(document) : precision != "tf32") return;
-  assign(document, {"kernels", parse_yaml(kernels_text(model, device, precision), "default kernels")});
-  if (named == nullptr && mixed) assign(document, assignment("strategy.precision", "mixed"));
+  assign_kernels(document, kernels_text(model, device, precision));
+  if (!mixed) return;
+  if (named == nullptr) assign(document, assignment("strategy.precision", "mixed"));
+  if (!is_transformer(model) || !trains_under_autocast(document)) return;
+  assign_kernels(document, "{autocast: true}");
+  if (find_path(document, "strategy.fp32_gradients") == nullptr)
+    assign(document, assignment("strategy.fp32_gradients", "true"));
 }
 
 }  // namespace stepcast

@@ -17,10 +17,11 @@ std::string usual_precision(const Model& model, const Device& device);
 /// AdamW by foreach kernels. Empty: all as by default.
 std::string kernels_text(const Model& model, const Device& device, const std::string& precision);
 
-/// Sets `kernels` to the usual ones where layer times are derived and the document names neither `kernels`
-/// nor `strategy.compression`, which half precision excludes, nor `strategy.precision: f32`: those of a
-/// transformer in half precision, with `strategy.precision: mixed`; of another network in half precision with
-/// `mixed`, else in TF32, where the device has it.
+/// Sets the keys of `kernels` that the document does not give to the usual ones, where layer times are
+/// derived and it names neither `kernels.precision` nor `strategy.compression`, which half precision
+/// excludes, nor `strategy.precision: f32`: those of a transformer in half precision, with
+/// `strategy.precision: mixed` and, on replicas without a mesh, autocast and fp32 gradients; of another
+/// network in half precision with `mixed`, else in TF32, where the device has it.
 void apply_usual_kernels(YamlNode& document, const Model& model, const Device& device);
 
 }  // namespace stepcast

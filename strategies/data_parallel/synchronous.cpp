@@ -242,6 +242,8 @@ const Fields<Synchronous>& synchronous_fields() {
       field("overlap", &Synchronous::overlap, boolean(),
             "whether all-reduces run during the rest of the backward pass"),
       field("accumulation", &Synchronous::micro_batches, integer(1, 1'000'000), "micro-batches in a step"),
+      field("fp32_gradients", &Synchronous::fp32_gradients, boolean(),
+            "precision: mixed: whether gradients are summed in fp32, as autocast leaves them"),
       field("synchronized_batch_norm", &Synchronous::synchronized_batch_norm, boolean(),
             "whether batch norm uses the statistics of all workers"),
       field("recompute", &Synchronous::recompute, boolean(),
@@ -291,6 +293,8 @@ void note_ineffective_options(const YamlMap& map, const Synchronous& options, co
   if (std::ranges::none_of(model.layers, has_statistics))
     note_ineffective(map, {"synchronized_batch_norm"}, "on a network without batch norm",
                      plan.ineffective_keys);
+  if (!options.reads_gradients)
+    note_ineffective(map, {"fp32_gradients"}, "with precision: f32", plan.ineffective_keys);
   if (plan.workers == 1) return;
   const auto& buckets = plan.workloads.front().buckets;
   const auto sums = std::ranges::count_if(buckets, [](const Bucket& one) { return one.sum.exists(); });
@@ -353,7 +357,8 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
     options.host_turn = options.host_turn + input / *options.input_rate;
   }
   auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
-  workload.buckets = read_gradient_buckets(map, setting, training.element(), workload);
+  workload.buckets =
+      read_gradient_buckets(map, setting, options.fp32_gradients ? Bytes{4} : training.element(), workload);
   workload.input = micro_batch * setting.sample_size;
   for (std::size_t i = 0; i < setting.model.layers.size(); ++i) {
     workload.statistics[i] = batch_norm_statistics(setting.model.layers[i]);

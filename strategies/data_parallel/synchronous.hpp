@@ -25,6 +25,7 @@ struct Synchronous {
   bool overlap = true;                   ///< all-reduce during the rest of the backward pass
   bool synchronized_batch_norm = false;  ///< batch statistics over all workers, forward and backward
   bool reads_gradients = false;          ///< before the update, as loss scaling does: the host waits for them
+  bool fp32_gradients = false;           ///< precision: mixed: gradients have 4 bytes in messages
   bool recompute = false;        ///< activations are computed again in the backward pass (Chen et al. 2016)
   int prefetch = 1;              ///< micro-batches loaded ahead; 0: the worker waits for each load
   Seconds host_synchronization;  ///< host waits for the device before every collective; 0: stream-ordered

@@ -130,6 +130,9 @@ struct MeshKeys {
 /// program.
 Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting, MeshOptions options);
 
+/// True if the mapping of `kind: synchronous` has a key that only a mesh has.
+bool names_mesh(const YamlNode& strategy);
+
 /// `kind: synchronous`: with one of mesh_keys() a step over a mesh of devices, else plain data parallelism.
 Strategy synchronous_over_mesh();
 

@@ -299,13 +299,6 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
 
 namespace {
 
-/// True if the mapping has a key that only a mesh has.
-bool has_mesh(const YamlMap& map) {
-  const auto again = map.maybe("recompute");
-  const bool parts = again && again->node().text != "true" && again->node().text != "false";
-  return parts || std::ranges::any_of(mesh_keys(), [&](const Key& key) { return map.has(key.name); });
-}
-
 void note_ineffective_axes(const YamlMap& map, const MeshOptions& options, IneffectiveKeys& found) {
   const Mesh& mesh = options.mesh;
   if (mesh.tensor == 1) note_ineffective(map, {"sequence_parallel"}, "without mesh.tensor", found);
@@ -319,7 +312,7 @@ void note_ineffective_axes(const YamlMap& map, const MeshOptions& options, Ineff
 Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
   const Strategy plain = synchronous_strategy();
   const YamlMap map = read_map(value, synchronous_over_mesh().keys);
-  if (!has_mesh(map)) return plain.plan(value, setting);
+  if (!names_mesh(value.node())) return plain.plan(value, setting);
   const MeshOptions options = read_mesh_options(map, setting);
   const YamlValue mesh = map.has("mesh") ? map.at("mesh") : map.value();
   const YamlMap axes = mesh.any_map();
@@ -336,9 +329,19 @@ Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
 
 }  // namespace
 
+bool names_mesh(const YamlNode& strategy) {
+  const YamlNode* again = strategy.find("recompute");
+  if (again != nullptr && again->text != "true" && again->text != "false") return true;
+  const Keys plain = synchronous_strategy().keys;
+  return std::ranges::any_of(mesh_keys(), [&](const Key& key) {
+    return find_key(plain, key.name) == nullptr && strategy.find(key.name) != nullptr;
+  });
+}
+
 Strategy synchronous_over_mesh() {
   Strategy strategy = synchronous_strategy();
   strategy.plan = read_over_mesh;
+  std::erase_if(strategy.keys, [](const Key& key) { return find_key(mesh_keys(), key.name) != nullptr; });
   *std::ranges::find(strategy.keys, "recompute", &Key::name) = recompute_key();
   strategy.keys = joined_keys({strategy.keys, mesh_keys()});
   return strategy;
