@@ -9,10 +9,6 @@
 namespace stepcast {
 namespace {
 
-bool is_partitioned_map(const Shape& shape, const SpatialPartition& partition) {
-  return shape.size() == partition.parts.size() + 1;
-}
-
 Rows hull(const Rows& a, const Rows& b) {
   return {std::min(a.first, b.first), std::max(a.last, b.last)};
 }
@@ -73,7 +69,7 @@ Shape own_shape(Shape shape, const SpatialPartition& partition, const std::vecto
 
 void partition_layer(const SpatialPartition& partition, const std::vector<int>& place,
                      const LayerShardRows& rows, Layer& layer, const Shape& input) {
-  const bool map = is_partitioned_map(layer.output, partition);
+  const bool map = is_map(layer.output, partition.parts);
   layer.input = input;
   if (map) {
     layer.output = own_shape(layer.output, partition, place);
@@ -92,8 +88,7 @@ void partition_layer(const SpatialPartition& partition, const std::vector<int>& 
 LayerShardRows shard_rows(const Layer& layer, const SpatialPartition& partition,
                           const std::vector<int>& place) {
   LayerShardRows found;
-  if (!is_partitioned_map(layer.input, partition) || !is_partitioned_map(layer.output, partition))
-    return found;
+  if (!is_map(layer.input, partition.parts) || !is_map(layer.output, partition.parts)) return found;
   for (std::size_t i = 0; i < partition.parts.size(); ++i) {
     ShardRows rows;
     rows.in = rows.read = rows.read_back = part_of(layer.input[i + 1], partition.parts[i], place[i]);
@@ -251,7 +246,7 @@ std::string layer_problem(const Model& model, const SpatialPartition& partition,
                           int device, LocalFilters held) {
   const Layer& layer = model.layers[index];
   const LayerShardRows rows = shard_rows(layer, partition, grid_place(partition.parts, device));
-  if (layer.kind == LayerKind::reshape && is_partitioned_map(layer.output, partition))
+  if (layer.kind == LayerKind::reshape && is_map(layer.output, partition.parts))
     return fmt::format("layer {} reshapes a partitioned map into another map", layer.name);
   const std::string name = fmt::format("layer {} ({}) ", layer.name, to_string(layer.kind));
   const bool local = layer.kind == LayerKind::locally_connected;
@@ -291,7 +286,7 @@ std::string redistribution_problem(const Model& model, const SpatialPartition& p
   }
   if (model.layers[partition.whole_from].inputs.size() != 1) return name + "has several inputs";
   int source = model.layers[partition.whole_from].inputs.front();
-  while (source != kNetworkInput && !is_partitioned_map(model.layers[source].output, partition))
+  while (source != kNetworkInput && !is_map(model.layers[source].output, partition.parts))
     source = model.layers[source].inputs.front();
   const Shape& map = source == kNetworkInput ? model.input : model.layers[source].output;
   for (std::size_t i = 0; i < partition.parts.size(); ++i) {
