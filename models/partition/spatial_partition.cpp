@@ -8,7 +8,6 @@
 
 #include "models/network/layer.hpp"
 #include "models/network/model.hpp"
-#include "models/partition/spatial_shard.hpp"
 
 namespace stepcast {
 
@@ -111,28 +110,6 @@ Rows clipped(Rows rows, std::int64_t size) {
   return {std::clamp<std::int64_t>(rows.first, 0, size), std::clamp<std::int64_t>(rows.last, 0, size)};
 }
 
-/// Number of needed rows before and after the own rows.
-Halo outside(Rows needed, Rows own) {
-  if (needed.size() <= 0) return {};
-  return {std::max<std::int64_t>(0, own.first - needed.first),
-          std::max<std::int64_t>(0, needed.last - own.last)};
-}
-
-/// The rows of a device along one dimension, in which alone the layer is divided.
-ShardRows rows_along(const Layer& layer, std::size_t dimension, int parts, int index) {
-  SpatialPartition one{Parts(layer.input.size() - 1, 1)};
-  one.parts[dimension] = parts;
-  std::vector<int> place(one.parts.size());
-  place[dimension] = index;
-  const LayerShardRows rows = shard_rows(layer, one, place);
-  return rows.empty() ? ShardRows{} : rows[dimension];
-}
-
-bool has_sliding_window(LayerKind kind) {
-  return kind == LayerKind::convolution || kind == LayerKind::locally_connected ||
-         kind == LayerKind::max_pool || kind == LayerKind::average_pool;
-}
-
 /// Messages of the forward or of the backward pass. @param shape  shape of the array whose rows are sent
 std::vector<HaloMessage> messages(const Shape& shape, const SpatialPartition& partition,
                                   const std::vector<int>& place, const std::vector<Halo>& halos) {
@@ -184,12 +161,6 @@ Rows rows_reading(const SlidingWindow& slide, Rows inputs, std::int64_t outputs)
                  outputs);
 }
 
-DimensionHalo dimension_halo(const Layer& layer, std::size_t dimension, int parts, int index) {
-  if (parts == 1) return {};
-  const ShardRows rows = rows_along(layer, dimension, parts, index);
-  return {outside(rows.read, rows.in), outside(rows.reading, rows.out)};
-}
-
 std::vector<LayerHalo> device_halos(const Model& model, const SpatialPartition& partition, int device) {
   const std::vector<bool> backward = backward_data_needed(model);
   const std::vector<int> place = grid_place(partition.parts, device);
@@ -198,25 +169,6 @@ std::vector<LayerHalo> device_halos(const Model& model, const SpatialPartition& 
     if (partition.splits(i)) halos[i] = layer_halo(model.layers[i], partition, place, backward[i]);
   }
   return halos;
-}
-
-BorderShare border_share(const Layer& layer, const Parts& parts) {
-  BorderShare inside{1, 1};
-  if (!has_sliding_window(layer.kind) || !is_map(layer.input, parts)) return {};
-  const auto share = [](const Rows& own, const Rows& inner) {
-    const std::int64_t border = own.size() - std::max<std::int64_t>(0, common(inner, own).size());
-    return own.size() > 0 ? static_cast<double>(border) / own.size() : 0.0;
-  };
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    BorderShare most;
-    for (int index = 0; index < parts[i]; ++index) {
-      const ShardRows rows = rows_along(layer, i, parts[i], index);
-      most.forward = std::max(most.forward, share(rows.out, rows.inner));
-      most.backward = std::max(most.backward, share(rows.in, rows.inner_back));
-    }
-    inside = {inside.forward * (1 - most.forward), inside.backward * (1 - most.backward)};
-  }
-  return {1 - inside.forward, 1 - inside.backward};
 }
 
 double elements_of(const std::vector<HaloMessage>& messages) {

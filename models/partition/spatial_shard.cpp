@@ -149,6 +149,57 @@ bool within(const Rows& inner, const Rows& outer) {
   return inner.first >= outer.first && inner.last <= outer.last;
 }
 
+namespace {
+
+/// Number of needed rows before and after the own rows.
+Halo outside(Rows needed, Rows own) {
+  if (needed.size() <= 0) return {};
+  return {std::max<std::int64_t>(0, own.first - needed.first),
+          std::max<std::int64_t>(0, needed.last - own.last)};
+}
+
+/// The rows of a device along one dimension, in which alone the layer is divided.
+ShardRows rows_along(const Layer& layer, std::size_t dimension, int parts, int index) {
+  SpatialPartition one{Parts(layer.input.size() - 1, 1)};
+  one.parts[dimension] = parts;
+  std::vector<int> place(one.parts.size());
+  place[dimension] = index;
+  const LayerShardRows rows = shard_rows(layer, one, place);
+  return rows.empty() ? ShardRows{} : rows[dimension];
+}
+
+bool has_sliding_window(LayerKind kind) {
+  return kind == LayerKind::convolution || kind == LayerKind::locally_connected ||
+         kind == LayerKind::max_pool || kind == LayerKind::average_pool;
+}
+
+}  // namespace
+
+DimensionHalo dimension_halo(const Layer& layer, std::size_t dimension, int parts, int index) {
+  if (parts == 1) return {};
+  const ShardRows rows = rows_along(layer, dimension, parts, index);
+  return {outside(rows.read, rows.in), outside(rows.reading, rows.out)};
+}
+
+BorderShare border_share(const Layer& layer, const Parts& parts) {
+  BorderShare inside{1, 1};
+  if (!has_sliding_window(layer.kind) || !is_map(layer.input, parts)) return {};
+  const auto share = [](const Rows& own, const Rows& inner) {
+    const std::int64_t border = own.size() - std::max<std::int64_t>(0, common(inner, own).size());
+    return own.size() > 0 ? static_cast<double>(border) / own.size() : 0.0;
+  };
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    BorderShare most;
+    for (int index = 0; index < parts[i]; ++index) {
+      const ShardRows rows = rows_along(layer, i, parts[i], index);
+      most.forward = std::max(most.forward, share(rows.out, rows.inner));
+      most.backward = std::max(most.backward, share(rows.in, rows.inner_back));
+    }
+    inside = {inside.forward * (1 - most.forward), inside.backward * (1 - most.backward)};
+  }
+  return {1 - inside.forward, 1 - inside.backward};
+}
+
 bool reads_neighbours(const Layer& layer, const SpatialPartition& partition) {
   for (int device = 0; device < device_count(partition.parts); ++device) {
     for (const ShardRows& rows : shard_rows(layer, partition, grid_place(partition.parts, device))) {
