@@ -6,7 +6,6 @@
 
 #include "core/text.hpp"
 #include "strategies/data_parallel/search.hpp"
-#include "strategies/data_parallel/zero.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
 #include "strategies/mesh/mesh.hpp"
 #include "strategies/parameter_server/elastic_averaging.hpp"

@@ -102,7 +102,7 @@ works strategy.in_flight 1 2 "${zero[@]}" strategy.streams=2
 works strategy.overlap true false "${zero[@]}"
 works strategy.compute_slowdown 1 20 "${zero[@]}"
 idle strategy.compute_slowdown 1 2 "${zero[@]}" strategy.overlap=false
-works strategy.compute_slowdown 1 20 "${zero[@]}" strategy.overlap=false strategy.accumulation=2
+idle strategy.compute_slowdown 1 2 "${zero[@]}" strategy.overlap=false strategy.accumulation=2
 works strategy.compute_slowdown 1 20 "${zero[@]}" strategy.overlap=false strategy.stage=3
 works strategy.accumulation 1 2 "${zero[@]}"
 works strategy.stage 1 3 "${zero[@]}"

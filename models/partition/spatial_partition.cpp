@@ -110,38 +110,6 @@ Rows clipped(Rows rows, std::int64_t size) {
   return {std::clamp<std::int64_t>(rows.first, 0, size), std::clamp<std::int64_t>(rows.last, 0, size)};
 }
 
-/// Number of needed rows before and after the own rows.
-Halo outside(Rows needed, Rows own) {
-  if (needed.size() <= 0) return {};
-  return {std::max<std::int64_t>(0, own.first - needed.first),
-          std::max<std::int64_t>(0, needed.last - own.last)};
-}
-
-SlidingWindow window_along(const Layer& layer, std::size_t dimension) {
-  return {layer.window.kernel[dimension], layer.window.stride[dimension], layer.window.pad_before[dimension]};
-}
-
-/// Halos of up-sampling: output row o reads input row o / factor.
-DimensionHalo up_sample_halo(const Layer& layer, std::size_t dimension, int parts, int index) {
-  const std::int64_t factor = layer.window.kernel[dimension];
-  const Rows in = part_of(layer.input[dimension + 1], parts, index);
-  const Rows out = part_of(layer.output[dimension + 1], parts, index);
-  return {outside({out.first / factor, (out.last + factor - 1) / factor}, in),
-          outside({in.first * factor, in.last * factor}, out)};
-}
-
-/// Outputs whose windows a device computes: its own, and for a max pool all that read its inputs, because the
-/// error signal of a window goes to its largest element.
-Rows computed_outputs(LayerKind kind, Rows own, Rows reading) {
-  if (kind != LayerKind::max_pool || reading.size() <= 0) return own;
-  return {std::min(own.first, reading.first), std::max(own.last, reading.last)};
-}
-
-bool has_sliding_window(LayerKind kind) {
-  return kind == LayerKind::convolution || kind == LayerKind::locally_connected ||
-         kind == LayerKind::max_pool || kind == LayerKind::average_pool;
-}
-
 /// Messages of the forward or of the backward pass. @param shape  shape of the array whose rows are sent
 std::vector<HaloMessage> messages(const Shape& shape, const SpatialPartition& partition,
                                   const std::vector<int>& place, const std::vector<Halo>& halos) {
@@ -163,7 +131,7 @@ std::vector<HaloMessage> messages(const Shape& shape, const SpatialPartition& pa
 LayerHalo layer_halo(const Layer& layer, const SpatialPartition& partition, const std::vector<int>& place,
                      bool backward) {
   const std::size_t dimensions = partition.parts.size();
-  if (layer.input.size() != dimensions + 1 || layer.output.size() != dimensions + 1) return {};
+  if (!is_map(layer.input, partition.parts) || !is_map(layer.output, partition.parts)) return {};
   std::vector<Halo> forward_rows, backward_rows;
   for (std::size_t i = 0; i < dimensions; ++i) {
     const DimensionHalo halo = dimension_halo(layer, i, partition.parts[i], place[i]);
@@ -193,18 +161,6 @@ Rows rows_reading(const SlidingWindow& slide, Rows inputs, std::int64_t outputs)
                  outputs);
 }
 
-DimensionHalo dimension_halo(const Layer& layer, std::size_t dimension, int parts, int index) {
-  if (parts == 1) return {};
-  if (layer.kind == LayerKind::up_sample) return up_sample_halo(layer, dimension, parts, index);
-  if (!has_sliding_window(layer.kind)) return {};
-  const SlidingWindow slide = window_along(layer, dimension);
-  const std::int64_t inputs = layer.input[dimension + 1], outputs = layer.output[dimension + 1];
-  const Rows in = part_of(inputs, parts, index), out = part_of(outputs, parts, index);
-  const Rows reading = rows_reading(slide, in, outputs);
-  const Rows read = rows_read(slide, computed_outputs(layer.kind, out, reading), inputs);
-  return {outside(read, in), outside(reading, out)};
-}
-
 std::vector<LayerHalo> device_halos(const Model& model, const SpatialPartition& partition, int device) {
   const std::vector<bool> backward = backward_data_needed(model);
   const std::vector<int> place = grid_place(partition.parts, device);
@@ -213,35 +169,6 @@ std::vector<LayerHalo> device_halos(const Model& model, const SpatialPartition& 
     if (partition.splits(i)) halos[i] = layer_halo(model.layers[i], partition, place, backward[i]);
   }
   return halos;
-}
-
-BorderShare border_share(const Layer& layer, const Parts& parts) {
-  BorderShare inside{1, 1};
-  if (!has_sliding_window(layer.kind) || layer.input.size() != parts.size() + 1) return {};
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    BorderShare most;
-    for (int index = 0; index < parts[i]; ++index) {
-      const SlidingWindow slide = window_along(layer, i);
-      const std::int64_t inputs = layer.input[i + 1], outputs = layer.output[i + 1];
-      const Rows in = part_of(inputs, parts[i], index), out = part_of(outputs, parts[i], index);
-      const auto share = [](Rows own, auto reaches_out) {
-        std::int64_t count = 0;
-        for (std::int64_t row = own.first; row < own.last; ++row)
-          count += reaches_out(Rows{row, row + 1}) ? 1 : 0;
-        return own.size() > 0 ? static_cast<double>(count) / own.size() : 0.0;
-      };
-      const auto beyond = [](Rows needed, Rows own) {
-        const Halo halo = outside(needed, own);
-        return halo.before + halo.after > 0;
-      };
-      most.forward = std::max(
-          most.forward, share(out, [&](Rows row) { return beyond(rows_read(slide, row, inputs), in); }));
-      most.backward = std::max(
-          most.backward, share(in, [&](Rows row) { return beyond(rows_reading(slide, row, outputs), out); }));
-    }
-    inside = {inside.forward * (1 - most.forward), inside.backward * (1 - most.backward)};
-  }
-  return {1 - inside.forward, 1 - inside.backward};
 }
 
 double elements_of(const std::vector<HaloMessage>& messages) {

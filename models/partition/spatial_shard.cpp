@@ -9,10 +9,6 @@
 namespace stepcast {
 namespace {
 
-bool is_partitioned_map(const Shape& shape, const SpatialPartition& partition) {
-  return shape.size() == partition.parts.size() + 1;
-}
-
 Rows hull(const Rows& a, const Rows& b) {
   return {std::min(a.first, b.first), std::max(a.last, b.last)};
 }
@@ -73,7 +69,7 @@ Shape own_shape(Shape shape, const SpatialPartition& partition, const std::vecto
 
 void partition_layer(const SpatialPartition& partition, const std::vector<int>& place,
                      const LayerShardRows& rows, Layer& layer, const Shape& input) {
-  const bool map = is_partitioned_map(layer.output, partition);
+  const bool map = is_map(layer.output, partition.parts);
   layer.input = input;
   if (map) {
     layer.output = own_shape(layer.output, partition, place);
@@ -92,8 +88,7 @@ void partition_layer(const SpatialPartition& partition, const std::vector<int>& 
 LayerShardRows shard_rows(const Layer& layer, const SpatialPartition& partition,
                           const std::vector<int>& place) {
   LayerShardRows found;
-  if (!is_partitioned_map(layer.input, partition) || !is_partitioned_map(layer.output, partition))
-    return found;
+  if (!is_map(layer.input, partition.parts) || !is_map(layer.output, partition.parts)) return found;
   for (std::size_t i = 0; i < partition.parts.size(); ++i) {
     ShardRows rows;
     rows.in = rows.read = rows.read_back = part_of(layer.input[i + 1], partition.parts[i], place[i]);
@@ -152,6 +147,57 @@ SeparatedBox separate_border(const std::vector<Rows>& box, const std::vector<Row
 
 bool within(const Rows& inner, const Rows& outer) {
   return inner.first >= outer.first && inner.last <= outer.last;
+}
+
+namespace {
+
+/// Number of needed rows before and after the own rows.
+Halo outside(Rows needed, Rows own) {
+  if (needed.size() <= 0) return {};
+  return {std::max<std::int64_t>(0, own.first - needed.first),
+          std::max<std::int64_t>(0, needed.last - own.last)};
+}
+
+/// The rows of a device along one dimension, in which alone the layer is divided.
+ShardRows rows_along(const Layer& layer, std::size_t dimension, int parts, int index) {
+  SpatialPartition one{Parts(layer.input.size() - 1, 1)};
+  one.parts[dimension] = parts;
+  std::vector<int> place(one.parts.size());
+  place[dimension] = index;
+  const LayerShardRows rows = shard_rows(layer, one, place);
+  return rows.empty() ? ShardRows{} : rows[dimension];
+}
+
+bool has_sliding_window(LayerKind kind) {
+  return kind == LayerKind::convolution || kind == LayerKind::locally_connected ||
+         kind == LayerKind::max_pool || kind == LayerKind::average_pool;
+}
+
+}  // namespace
+
+DimensionHalo dimension_halo(const Layer& layer, std::size_t dimension, int parts, int index) {
+  if (parts == 1) return {};
+  const ShardRows rows = rows_along(layer, dimension, parts, index);
+  return {outside(rows.read, rows.in), outside(rows.reading, rows.out)};
+}
+
+BorderShare border_share(const Layer& layer, const Parts& parts) {
+  BorderShare inside{1, 1};
+  if (!has_sliding_window(layer.kind) || !is_map(layer.input, parts)) return {};
+  const auto share = [](const Rows& own, const Rows& inner) {
+    const std::int64_t border = own.size() - std::max<std::int64_t>(0, common(inner, own).size());
+    return own.size() > 0 ? static_cast<double>(border) / own.size() : 0.0;
+  };
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    BorderShare most;
+    for (int index = 0; index < parts[i]; ++index) {
+      const ShardRows rows = rows_along(layer, i, parts[i], index);
+      most.forward = std::max(most.forward, share(rows.out, rows.inner));
+      most.backward = std::max(most.backward, share(rows.in, rows.inner_back));
+    }
+    inside = {inside.forward * (1 - most.forward), inside.backward * (1 - most.backward)};
+  }
+  return {1 - inside.forward, 1 - inside.backward};
 }
 
 bool reads_neighbours(const Layer& layer, const SpatialPartition& partition) {
@@ -251,7 +297,7 @@ std::string layer_problem(const Model& model, const SpatialPartition& partition,
                           int device, LocalFilters held) {
   const Layer& layer = model.layers[index];
   const LayerShardRows rows = shard_rows(layer, partition, grid_place(partition.parts, device));
-  if (layer.kind == LayerKind::reshape && is_partitioned_map(layer.output, partition))
+  if (layer.kind == LayerKind::reshape && is_map(layer.output, partition.parts))
     return fmt::format("layer {} reshapes a partitioned map into another map", layer.name);
   const std::string name = fmt::format("layer {} ({}) ", layer.name, to_string(layer.kind));
   const bool local = layer.kind == LayerKind::locally_connected;
@@ -291,7 +337,7 @@ std::string redistribution_problem(const Model& model, const SpatialPartition& p
   }
   if (model.layers[partition.whole_from].inputs.size() != 1) return name + "has several inputs";
   int source = model.layers[partition.whole_from].inputs.front();
-  while (source != kNetworkInput && !is_partitioned_map(model.layers[source].output, partition))
+  while (source != kNetworkInput && !is_map(model.layers[source].output, partition.parts))
     source = model.layers[source].inputs.front();
   const Shape& map = source == kNetworkInput ? model.input : model.layers[source].output;
   for (std::size_t i = 0; i < partition.parts.size(); ++i) {

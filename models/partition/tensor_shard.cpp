@@ -35,6 +35,15 @@ ArrayPart array_part(const ParameterTensor& whole, const ParameterTensor& own, i
   return part;
 }
 
+/// The parts of the arrays of a layer. @param runs  see array_part
+std::vector<ArrayPart> array_parts(const SharedPart& part, std::size_t layer, int ways, int place, int runs) {
+  std::vector<ArrayPart> parts;
+  for (std::size_t k = 0; k < part.whole.layers[layer].parameters.size(); ++k)
+    parts.push_back(array_part(part.whole.layers[layer].parameters[k], part.model.layers[layer].parameters[k],
+                               ways, place, runs));
+  return parts;
+}
+
 std::optional<LayerShare> share_of(const Layer& layer, const LayerExchange& exchange, int ways, int place) {
   using Form = LayerShare::Form;
   if (!exchange.after_backward.empty()) return LayerShare{Form::columns, {}};
@@ -66,12 +75,7 @@ SharedPart tensor_shard(const Model& model, int ways, int place) {
   SharedPart part{model, std::move(sharded.part), {}, {}};
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     part.shares.push_back(share_of(model.layers[i], sharded.exchanges[i], ways, place));
-    const int runs = attention_reads(model, i) ? 3 : 1;
-    auto& arrays = part.arrays.emplace_back();
-    for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k) {
-      arrays.push_back(
-          array_part(model.layers[i].parameters[k], part.model.layers[i].parameters[k], ways, place, runs));
-    }
+    part.arrays.push_back(array_parts(part, i, ways, place, attention_reads(model, i) ? 3 : 1));
   }
   return part;
 }
@@ -85,10 +89,7 @@ SharedPart expert_shard(const Model& model, int ways, int place) {
     part.shares.emplace_back();
     if (model.layers[i].kind == LayerKind::experts)
       part.shares.back() = {.form = LayerShare::Form::experts, .ways = ways, .place = place};
-    auto& arrays = part.arrays.emplace_back();
-    for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k)
-      arrays.push_back(
-          array_part(model.layers[i].parameters[k], part.model.layers[i].parameters[k], ways, place, 1));
+    part.arrays.push_back(array_parts(part, i, ways, place, 1));
   }
   return part;
 }
@@ -134,9 +135,7 @@ SharedPart filter_shard(const Model& model, int ways, int place) {
     const Layer& layer = model.layers[i];
     if (ways > 1 && reads_all_filters(layer) && layer.inputs.front() >= 0)
       part.gathered[i] = make_gathered_input(model, layer, ways);
-    auto& arrays = part.arrays.emplace_back();
-    for (std::size_t k = 0; k < layer.parameters.size(); ++k)
-      arrays.push_back(array_part(layer.parameters[k], part.model.layers[i].parameters[k], ways, place, 1));
+    part.arrays.push_back(array_parts(part, i, ways, place, 1));
   }
   return part;
 }

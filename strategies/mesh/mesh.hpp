@@ -107,6 +107,8 @@ struct MeshOptions {
   /// Micro-batches of a step that pass a chunk.
   int micro_batches_of_chunk() const { return group.micro_batches / (dual() ? 2 : 1); }
   bool shards_parameters() const { return shard == MemoryOptions::Zero::parameters; }
+  /// The pass waits for each scatter of gradients, as DeepSpeed's does with `overlap_comm: false`.
+  bool waits_for_scatters() const { return shard >= MemoryOptions::Zero::gradients && !group.overlap; }
   /// No device keeps whole gradients, so they are scattered after every micro-batch.
   bool sums_every_micro_batch() const { return shard >= MemoryOptions::Zero::gradients && reshard; }
 };
@@ -137,6 +139,7 @@ bool names_mesh(const YamlNode& strategy);
 Strategy synchronous_over_mesh();
 
 // Short words for a mesh.
+Strategy zero_strategy();
 Strategy pipeline_strategy();
 Strategy spatial_strategy();
 Strategy filter_parallel_strategy();

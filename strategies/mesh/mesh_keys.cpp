@@ -206,10 +206,6 @@ void read_shard_within(const YamlMap& map, const Setting& setting, MeshOptions& 
 void complete_shards(const YamlMap& map, const Setting& setting, MeshOptions& options) {
   if (options.dual() && options.shards_parameters())
     map.at("shard").refuse("parameters is not valid with schedule: dual_pipe");
-  if (options.shard >= MemoryOptions::Zero::gradients && !options.group.overlap)
-    map.at("overlap").refuse(
-        fmt::format("false is not valid with shard: {}, which scatters gradients during every backward pass",
-                    map.at("shard").text()));
   read_shard_within(map, setting, options);
   if (map.has("reshard_after_forward") && !options.shards_parameters())
     map.at("reshard_after_forward").refuse("only valid with shard: parameters");

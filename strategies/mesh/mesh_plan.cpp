@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "strategies/data_parallel/synchronous.hpp"
-#include "strategies/data_parallel/zero.hpp"
 #include "strategies/mesh/mesh.hpp"
 #include "strategies/mesh/offload.hpp"
 #include "strategies/mesh/real_partition.hpp"
@@ -99,7 +98,7 @@ double mean_work(const Workload& workload, std::size_t layers, const MeshOptions
   return sum / options.mesh.pipeline;
 }
 
-/// Makes every copy update its share only.
+/// Makes every copy update its share only. The time to launch the kernels is not divided.
 void share_updates(const Device& device, const std::vector<LayerCost>& costs, const MeshOptions& options,
                    const Model& part, Trace& times) {
   if (options.shard == MemoryOptions::Zero::none) return;
@@ -107,7 +106,10 @@ void share_updates(const Device& device, const std::vector<LayerCost>& costs, co
     const bool experts = part.layers[i].kind == LayerKind::experts;
     const int ways = options.shard_ways / (experts ? options.mesh.expert : 1);
     const double launches = costs[i].update.kernels * device.kernel_gap().value;
-    for (double& seconds : times.layers[i].update.seconds) seconds = shared_update(seconds, launches, ways);
+    for (double& seconds : times.layers[i].update.seconds) {
+      const double fixed = std::min(seconds, launches);
+      seconds = fixed + (seconds - fixed) / ways;
+    }
   }
 }
 
@@ -262,13 +264,45 @@ Workload mesh_workload(const Setting& setting, const MeshOptions& options, const
   return workload;
 }
 
+/// True if an exchange of a layer can overlap with work.
+bool can_overlap(const LayerCalls& calls) {
+  return calls.forward_halo.collective.exists() || calls.backward_halo.collective.exists() ||
+         !calls.after_backward.empty();
+}
+
+bool has_exchanges(const LayerCalls& calls) {
+  return can_overlap(calls) || !calls.before_forward.empty() || !calls.after_forward.empty() ||
+         !calls.before_backward.empty();
+}
+
+/// Notes which keys of communication have no effect on the plan of several devices.
+void note_ineffective_exchanges(const YamlMap& map, const MeshOptions& options, const GroupPlan& groups,
+                                Plan& plan) {
+  IneffectiveKeys& found = plan.ineffective_keys;
+  const bool any = std::ranges::any_of(groups.calls, can_overlap);
+  if (std::ranges::none_of(groups.calls, has_exchanges))
+    note_ineffective(map, {"exchange_overhead"}, "where layers exchange nothing", found);
+  if (!any) note_ineffective(map, {"halo_overlap"}, "where no exchange can overlap with work", found);
+  const bool sums = std::ranges::any_of(plan.collectives, [&](const Collective& one) {
+    return one.buffer.array == Array::gradients && communicator_of(plan, one).size > 1;
+  });
+  if (!sums)
+    note_ineffective(map, {"bucket", "overlap"}, "where no gradients are summed between workers", found);
+  const bool overlaps = options.group.overlap || options.shards_parameters();  // sums or gathers
+  if (!(overlaps && sums) && !(options.group.halo_overlap && any))
+    note_ineffective(map, {"compute_slowdown"}, "where no communication overlaps with compute", found);
+}
+
+/// Notes which keys have no effect on the plan, whose collectives are complete.
 void note_ineffective_mesh(const YamlMap& map, const MeshOptions& options, const GroupPlan& groups,
                            Plan& plan) {
-  note_ineffective_group(groups, options.scatters, plan);
+  note_ineffective_communication(map, options.scatters, true, plan);
+  if (plan.devices > 1) note_ineffective_exchanges(map, options, groups, plan);
   if (!options.recompute.any())
     note_ineffective(map, {"synchronize_checkpoints"}, "without recompute", plan.ineffective_keys);
   if (options.mesh.copies() == 1)
-    note_ineffective(map, {"zero", "shard", "fp32_gradients"}, "with one replica", plan.ineffective_keys);
+    note_ineffective(map, {"zero", "stage", "shard", "fp32_gradients"}, "with one replica",
+                     plan.ineffective_keys);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ ModelPartition stages_partition(const Model& model, const MeshOptions& options, 
   partition.ways = options.mesh.tensor;
   partition.tokens = token_division(options);
   partition.expert_ways = options.mesh.expert;
-  partition.sums_every_micro_batch = options.sums_every_micro_batch();
+  partition.sums_every_micro_batch = options.sums_every_micro_batch() && options.group.micro_batches > 1;
   partition.shards_parameters = options.shards_parameters();
   const int stages = options.mesh.pipeline;
   for (int stage = 0; options.recompute.any() && stage < stages; ++stage)

@@ -14,13 +14,13 @@ MeshOptions read_short_options(const YamlMap& map) {
   MeshOptions options;
   options.group = read_group_options(map);
   options.gradient = options.group.training.element();
+  if (const auto again = map.maybe("recompute")) options.recompute = read_recompute(*again, options.order);
   return options;
 }
 
-/// The plan of a short word other than `pipeline`. @param where  the key that is wrong if it does not fit
+/// The plan of a word whose devices share samples or layers. @param where  the key that is wrong if it does
+/// not fit
 Plan plan_group(const YamlMap& map, const YamlValue& where, const Setting& setting, MeshOptions options) {
-  if (const auto again = map.maybe("recompute"))
-    options.recompute = read_recompute(*again, PipelineOrder::one_forward_one_backward);
   options.group_columns = true;
   return plan_mesh(map, {where, where, where, where}, setting, options);
 }
@@ -94,6 +94,27 @@ Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
   return plan_group(map, map.at(map.has("experts") ? "experts" : "ways"), setting, options);
 }
 
+const Keys& zero_keys() {
+  static const Keys keys =
+      joined_keys({training_keys(),
+                   communication_keys(),
+                   keys_named(group_keys(), {"bucket", "overlap", "accumulation"}),
+                   {recompute_key(),
+                    {"stage", "integer", "1 to 3", "required",
+                     "1: optimizer state is partitioned; 2: gradients too; 3: parameters too"}}});
+  return keys;
+}
+
+Plan read_zero(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = read_map(value, zero_keys());
+  MeshOptions options = read_short_options(map);
+  const YamlValue stage = map.at("stage", "1, 2 or 3");
+  options.shard = static_cast<MemoryOptions::Zero>(stage.integer(1, 3));
+  options.shard_ways = setting.workers();
+  options.scatters = "with kind: zero";
+  return plan_mesh(map, {stage, stage, stage, stage}, setting, options);
+}
+
 void read_zero_stage(const YamlValue& value, MeshOptions& options) {
   options.shard = static_cast<MemoryOptions::Zero>(value.integer(0, 2));
   if (options.shard != MemoryOptions::Zero::none) options.scatters = "with zero: " + value.text();
@@ -128,9 +149,6 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   MeshOptions options = read_short_options(map);
   read_fields(map, pipeline_fields(), options);
   read_stages(map, "micro_batches", options);
-  if (options.shard == MemoryOptions::Zero::gradients && !options.group.overlap)
-    map.at("zero").refuse(
-        "2 is only valid with overlap: true, because gradients are scattered during every backward pass");
   if (map.has("accumulation"))
     map.at("accumulation").refuse("not valid with kind: pipeline; give micro_batches");
   const YamlValue stages = map.at("stages");
@@ -151,6 +169,18 @@ Strategy spatial_strategy() {
       spatial_keys(),
       "{kind: spatial, split: [2, 2]}",
       "small-mesh"};
+}
+
+Strategy zero_strategy() {
+  return {
+      "zero",
+      "data-parallel SGD; the workers partition optimizer state, gradients or parameters (stages 1 to 3)",
+      "S. Rajbhandari et al., ZeRO: memory optimizations toward training trillion parameter models, SC 2020",
+      read_zero,
+      zero_keys(),
+      "{kind: zero, stage: 2}",
+      "small-cnn",
+      {"fsdp"}};
 }
 
 Strategy filter_parallel_strategy() {

@@ -188,7 +188,7 @@ void add_units(LayerRange layers, const MeshOptions& options, const StageGroups&
       chunk.units.insert(chunk.units.begin(), make_unit(unit, layers.first, options, places, groups));
     return;
   }
-  const bool overlaps = options.group.overlap;
+  const bool overlaps = options.group.overlap || options.waits_for_scatters();
   const auto [buckets, gathers] = sums_of_run(layers, options, places, groups);
   chunk.gathers = gathers;
   const auto sums = sums_by_layer(overlaps ? buckets : std::vector<Bucket>{}, groups.calls.size());
@@ -283,6 +283,7 @@ PipelineStage make_stage(const Setting& setting, const MeshOptions& options, int
   stage.recompute_last = options.recompute_last;
   stage.reads_gradients = options.group.training.mixed;
   stage.synchronizes_units = options.synchronizes_checkpoints;
+  stage.waits_for_scatters = options.waits_for_scatters();
   stage.reshard = options.reshard;
   stage.sum_every_micro_batch = options.sums_every_micro_batch();
   stage.actions = pipeline_schedule(options.order, number, options.mesh.pipeline, options.group.micro_batches,

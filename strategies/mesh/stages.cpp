@@ -50,6 +50,9 @@ void check_dual(const YamlMap& map, const char* micro_batches, const MeshOptions
         .refuse(fmt::format("dual_pipe needs an even number of micro-batches, at least {}, got {}",
                             2 * stages, count));
   if (options.recompute.any()) map.at("recompute").refuse("not valid with schedule: dual_pipe");
+  // The two stages with the same layers start their scatters in different orders, and would wait for ever.
+  if (options.waits_for_scatters())
+    map.at("overlap").refuse("false is not valid with schedule: dual_pipe where gradients are partitioned");
 }
 
 void check_chunks(const YamlMap& map, const char* micro_batches, const MeshOptions& options) {

@@ -35,9 +35,8 @@ Key part_trace_key() {
 
 GroupOptions read_group_options(const YamlMap& map) {
   GroupOptions options;
-  options.given = map;
   options.training = read_training_options(map);
-  refuse_compression(map, "not supported where devices share a network");
+  refuse_compression(map, "not supported where devices share a network or its state");
   options.communication = read_communication(map);
   read_fields(map, group_fields(), options);
   return options;

@@ -201,34 +201,6 @@ std::vector<std::vector<CollectiveId>> sums_by_layer(const std::vector<Bucket>& 
   return sums;
 }
 
-void note_ineffective_group(const GroupPlan& groups, const std::string& instead, Plan& plan) {
-  const GroupOptions& options = groups.options;
-  const YamlMap& map = *options.given;
-  IneffectiveKeys& found = plan.ineffective_keys;
-  note_ineffective_communication(map, instead, true, plan);
-  if (plan.devices == 1) return;
-  const auto exchanges = [](const LayerCalls& calls) {
-    return calls.forward_halo.collective.exists() || calls.backward_halo.collective.exists() ||
-           !calls.before_forward.empty() || !calls.after_forward.empty() || !calls.before_backward.empty() ||
-           !calls.after_backward.empty();
-  };
-  const auto can_overlap = [](const LayerCalls& calls) {  // exchanges that can overlap with work
-    return calls.forward_halo.collective.exists() || calls.backward_halo.collective.exists() ||
-           !calls.after_backward.empty();
-  };
-  const bool any = std::ranges::any_of(groups.calls, can_overlap);
-  if (std::ranges::none_of(groups.calls, exchanges))
-    note_ineffective(map, {"exchange_overhead"}, "where layers exchange nothing", found);
-  if (!any) note_ineffective(map, {"halo_overlap"}, "where no exchange can overlap with work", found);
-  const bool sums = std::ranges::any_of(plan.collectives, [&](const Collective& one) {
-    return one.buffer.array == Array::gradients && communicator_of(plan, one).size > 1;
-  });
-  if (!sums)
-    note_ineffective(map, {"bucket", "overlap"}, "where no gradients are summed between workers", found);
-  if (!(options.overlap && sums) && !(options.halo_overlap && any))
-    note_ineffective(map, {"compute_slowdown"}, "where no communication overlaps with compute", found);
-}
-
 void refuse_if(const std::string& problem, const YamlValue& where) {
   if (!problem.empty()) where.refuse(problem);
 }

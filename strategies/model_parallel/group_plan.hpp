@@ -28,8 +28,7 @@ struct GroupOptions {
   bool overlap = true;       ///< sums of gradients run during the backward pass
   bool halo_overlap = true;  ///< exchanges run during work that does not need their data
   int micro_batches = 1;
-  Seconds exchange_overhead;     ///< device time of every exchange in a pass
-  std::optional<YamlMap> given;  ///< the mapping `strategy:`
+  Seconds exchange_overhead;  ///< device time of every exchange in a pass
 };
 
 GroupOptions read_group_options(const YamlMap& map);
@@ -106,10 +105,6 @@ void add_halos(const Setting& setting, const SpatialPartition& partition, LayerR
 /// @param over  ranks whose samples the statistics of batch norm cover
 /// @returns reason why batch norm in a group of `ways` differs from that of one rank; empty if it does not
 std::string statistics_problem(const Model& model, int over, int ways);
-
-/// Notes which keys have no effect on the plan. Its collectives must be complete.
-/// @param instead  see note_ineffective_communication
-void note_ineffective_group(const GroupPlan& groups, const std::string& instead, Plan& plan);
 
 /// Throws InputError at `where` unless `problem` is empty.
 void refuse_if(const std::string& problem, const YamlValue& where);

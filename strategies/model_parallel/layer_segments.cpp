@@ -213,8 +213,11 @@ SubProgram run_pass(Worker& worker, const PassSegments& passes, const PassRun& r
     if (exchanges && run.synchronizes) worker.synchronize();
     if (packs) co_await worker.local(packing);
     if (!step.after.empty()) co_await worker.finished(worker.start_compute(run.pass, step.after));
-    for (std::size_t i = 0; run.sums && i < step.sums.size(); ++i)
+    for (std::size_t i = 0; run.sums && i < step.sums.size(); ++i) {
       sums.push_back(worker.start_collective(step.sums[i]));
+      if (run.waits) co_await worker.finished(std::move(sums.back()));
+      if (run.waits) sums.pop_back();
+    }
   }
 }
 

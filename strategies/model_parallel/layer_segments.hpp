@@ -77,6 +77,7 @@ struct PassRun {
   Seconds exchange_overhead;  ///< device time of every exchange, such as launches
   bool sums = false;          ///< gradients are complete: their sums start during the rest of the pass
   bool synchronizes = false;  ///< the host waits for the device after every exchange
+  bool waits = false;         ///< for each sum of gradients, before the rest of the pass
 };
 
 /// Runs the steps of a pass: each an exchange, the work during it, and the work after it. Records "compute"

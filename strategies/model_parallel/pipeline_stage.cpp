@@ -77,7 +77,7 @@ SubProgram run_units(Worker& worker, const PipelineStage& stage, const PipelineA
   const bool last = action.micro_batch + 1 == stage.micro_batches;
   const bool recomputes = backward && !action.weights && (stage.recompute_last || !last);
   const PassRun run{action.pass, stage.exchange_overhead, last || stage.sum_every_micro_batch,
-                    stage.synchronizes_units};
+                    stage.synchronizes_units, stage.waits_for_scatters};
   const PassRun again{Work::forward, stage.exchange_overhead, false, stage.synchronizes_units};
   const auto unit = [&](std::size_t i) -> const ShardedUnit& {
     return units[backward ? units.size() - 1 - i : i];
@@ -99,6 +99,8 @@ SubProgram run_units(Worker& worker, const PipelineStage& stage, const PipelineA
     if (sums_nodes) co_await sum_scattered(worker, sums);
     for (std::size_t k = 0; k < scatters.size(); ++k)
       sums.scattered.emplace_back(std::move(scatters[k]), unit(i).all_reduces[k]);
+    for (std::size_t k = 0; sums_nodes && run.waits && k < unit(i).all_reduces.size(); ++k)
+      co_await worker.finished(worker.start_collective(unit(i).all_reduces[k]));
   }
 }
 

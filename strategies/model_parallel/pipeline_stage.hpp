@@ -45,7 +45,8 @@ struct PipelineStage {
   bool recompute_last = true;  ///< the last micro-batch, too, is computed again before its backward pass
   /// The host waits for the device before each unit, and after exchanges in it.
   bool synchronizes_units = false;
-  bool reads_gradients = false;  ///< before the update, as loss scaling does: the host waits for them
+  bool waits_for_scatters = false;  ///< in a pass, for each sum of gradients
+  bool reads_gradients = false;     ///< before the update, as loss scaling does: the host waits for them
   int prefetch = 1;
   Seconds step_overhead, exchange_overhead;
   Seconds host_update = {};  ///< update and copy of the parameters by the host (see host_update_time); 0: on

@@ -174,8 +174,10 @@ TEST_CASE("ZeRO with recomputation repeats the forward pass and keeps fewer acti
   const std::string zero = "{kind: zero, stage: 2, compute_slowdown: 1", again = ", recompute: true}";
   const double once = of_gpt2("compute_seconds", zero + "}"),
                twice = of_gpt2("compute_seconds", zero + again);
-  CHECK(twice > 1.2 * once);
-  CHECK(twice < 1.4 * once);  // a backward pass takes twice as long as a forward pass
+  // A backward pass takes twice as long as a forward pass, of which the vocabulary, about a quarter of the
+  // work, is not computed again.
+  CHECK(twice > (1 + 0.5 / 3) * once);
+  CHECK(twice < (1 + 0.75 / 3) * once);
   CHECK(of_gpt2("memory_bytes", zero + again) < 0.7 * of_gpt2("memory_bytes", zero + "}"));
 }
 

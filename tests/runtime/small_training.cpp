@@ -8,6 +8,7 @@
 #include "kernels/onednn/backend.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "ranks.hpp"
+#include "runtime/devices/pipeline_stage_chunk.hpp"
 #include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/measure/link_results.hpp"
@@ -23,6 +24,24 @@ LayerTimes free_times(const Model& model) {
   times.median.assign(model.layers.size(), {});
   times.kind = "captured";
   return times;
+}
+
+Trace free_trace(const PartModel& part) {
+  Trace trace;
+  for (const Layer& layer : part.model->layers)
+    trace.layers.push_back({layer.name, {{0}, {}}, {{0}, {}}, {{0}, {}}, {{0}, {}}});
+  return trace;
+}
+
+/// The networks of a rank: one for each micro-batch where the plan is one stage of a mesh.
+ChunkNetworks networks_of(Backend& backend, const Model& model, const Plan& plan,
+                          const Optimizer& optimizer) {
+  const NetworkOptions options{.batch = kBatch, .optimizer = optimizer};
+  if (plan.partition.form == ModelPartition::Form::stages)
+    return std::move(pipeline_stage_networks(backend, model, plan.partition, {}, options).chunks.front());
+  ChunkNetworks whole;
+  whole.of_micro_batch.push_back(std::make_unique<Network>(backend, model, options));
+  return whole;
 }
 
 std::vector<std::pair<std::size_t, std::size_t>> arrays_of(const Model& model) {
@@ -96,6 +115,7 @@ Plan plan_of(const std::string& text, int workers, int servers, int steps, std::
   for (int worker = 0; worker < workers; ++worker) setting.devices.push_back(worker);
   setting.steps = steps;
   setting.times = [&model](std::int64_t) { return free_times(model); };
+  setting.part_trace = free_trace;
   setting.compression = setting.host_compression = [](Compression) { return CompressionTimes{{}, 8, ""}; };
   setting.trace_batch = kBatch;
   setting.batch_per_worker.emplace(samples, "batch_per_worker");
@@ -116,8 +136,10 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     const auto rank = transport.rank().index();
     const auto backend = options.make();
     std::unique_lock lock(building);
-    Network network(*backend, model, {.batch = kBatch, .optimizer = optimizer});
+    PipelineStageNetworks networks;
+    networks.chunks.push_back(networks_of(*backend, model, plan, optimizer));
     lock.unlock();
+    Network& network = networks.chunks.front().first();
     DeviceLearning learning;
     learning.rate.base = optimizer.learning_rate;
     learning.summed = plan.summed_gradients;
@@ -125,13 +147,21 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     learning.compresses = true;
     learning.owned = reduce_scattered_slices(plan, transport.rank(), ParameterLayout(network));
     std::int64_t next = 0;
-    learning.next_batch = [&] {
+    const auto fill_next = [&](Network& one) {
       const std::int64_t number = options.again > 0 ? next++ % options.again : next++;
-      if (plan.chooses_mini_batches) return fill_data(network, number * kBatch);
-      fill_data(network, (number * plan.workers + transport.rank().value) * kBatch);
+      if (plan.chooses_mini_batches) return fill_data(one, number * kBatch);
+      fill_data(one, (number * plan.workers + transport.rank().value) * kBatch);
+    };
+    learning.next_batch = [&] { fill_next(network); };
+    learning.next_step = [&] {
+      for (const auto& one : networks.chunks.front().of_micro_batch) fill_next(*one);
     };
     learning.choose_mini_batch = [&next](std::int64_t number) { next = number; };
-    const auto device = replica_device(network, learning);
+    const bool is_stage = plan.partition.form == ModelPartition::Form::stages;
+    const auto device =
+        is_stage ? pipeline_stage_device(networks, plan.partition, 0,
+                                         owned_slices(plan, transport.rank(), networks, 0), learning)
+                 : replica_device(network, learning);
     ProgressThread thread;
     std::unique_ptr<DevicePayloads> device_payloads;
     if (options.channels != nullptr) {

@@ -37,13 +37,16 @@ TEST_CASE("filters of blocks hold the model and its last change, shared out insi
   CHECK(held("kind: model_averaging, aggregation: all_reduce, compression: one_bit") == plain + 2 * model);
 }
 
-TEST_CASE("stage 3 holds two gathered buckets, and the gradients of one", "[sim]") {
+TEST_CASE("stage 3 holds two gathered buckets, and the gradients of one beside its share", "[sim]") {
   const double layer = 4.0 * (2000 * 2000 + 2000);
-  const auto gathered = [](const std::string& bucket) {
-    return PlannedRun(4, kDense, "{kind: zero, stage: 3, bucket: " + bucket + "}").plan.memory.gathered.value;
+  const auto memory = [](const std::string& bucket) {
+    return PlannedRun(4, kDense, "{kind: zero, stage: 3, bucket: " + bucket + "}").plan.memory;
   };
-  CHECK(gathered("1 MB") == 3 * layer);
-  CHECK(gathered("1 GB") == 4 * layer);  // both layers are one bucket
+  const Memory single = memory("1 MB"), both = memory("1 GB");  // both layers are one bucket
+  CHECK(single.gathered.value == 2 * layer);
+  CHECK(both.gathered.value == 2 * layer);
+  CHECK(single.gradients.value == layer + 2 * layer / 4);
+  CHECK(both.gradients.value == 2 * layer + 2 * layer / 4);
 }
 
 }  // namespace stepcast::fits_test

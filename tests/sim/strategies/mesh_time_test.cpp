@@ -58,17 +58,28 @@ TEST_CASE("a mesh of stages, replicas and tensor is a pipeline", "[sim][mesh]") 
   }
 }
 
-TEST_CASE("a mesh of data alone is plain data parallelism, and with parameters sharded ZeRO's stage 3",
-          "[sim][mesh]") {
+TEST_CASE("a mesh of data alone is plain data parallelism", "[sim][mesh]") {
   const std::string bucket = ", bucket: 60 kB, all_reduce: ring";
-  const auto seconds = [&](const std::string& options) { return Approx(outcome(options)[0]).epsilon(1e-9); };
   CHECK(outcome("{kind: synchronous, mesh: {data: 8}" + bucket + "}")[0] ==
-        seconds("{kind: synchronous" + bucket + "}"));
-  for (const std::string& again : {std::string(), std::string(", recompute: true")}) {
-    // A mesh computes the blocks again, not the last norm, the vocabulary and the loss.
-    const double head = again.empty() ? 0 : 3 * 0.010;
-    CHECK(outcome("{kind: synchronous, shard: parameters" + bucket + again + "}")[0] + head ==
-          seconds("{kind: zero, stage: 3" + bucket + again + "}"));
+        Approx(outcome("{kind: synchronous" + bucket + "}")[0]).epsilon(1e-9));
+}
+
+TEST_CASE("without overlap a pass waits for each scatter of gradients", "[sim][mesh]") {
+  for (const std::string& shard :
+       {std::string("gradients"), std::string("parameters"), std::string("parameters, shard_within: 4")}) {
+    CAPTURE(shard);
+    const auto outcome_of = [&](const std::string& more) {
+      return numbers_from_child(2, [&] {
+        PlannedRun run(8, kBlocks,
+                       "{kind: synchronous, accumulation: 2, bucket: 60 kB, shard: " + shard + more, 4, 2);
+        return std::vector<double>{run.last_step(), scattered(run.plan)};
+      });
+    };
+    const auto waits = outcome_of(", overlap: false}"), overlaps = outcome_of("}"),
+               slowed = outcome_of(", overlap: false, compute_slowdown: 2}");
+    CHECK(waits[0] > overlaps[0]);
+    CHECK(waits[1] == overlaps[1]);
+    if (shard == "gradients") CHECK(slowed[0] == waits[0]);  // nothing is computed meanwhile
   }
 }
 
@@ -346,9 +357,6 @@ TEST_CASE("a mesh that cannot be is refused with place and reason", "[sim][mesh]
   refused(
       "mesh: {tensor: 8}",
       "36: strategy.mesh.tensor: layer block0_attention has 4 heads, which 8 devices cannot share evenly");
-  refused("shard: parameters, overlap: false",
-          "49: strategy.overlap: false is not valid with shard: parameters, which scatters gradients during "
-          "every backward pass");
   refused("shard: optimizer, shard_within: 4",
           "53: strategy.shard_within: only valid with shard: parameters");
   refused("shard: parameters, shard_within: 3",

@@ -260,9 +260,9 @@ TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
           "43: strategy.split_points: expected the first layers of stages 2 to 4, got a list");
   refused("micro_batches: 0", "44: strategy.micro_batches: expected an integer from 1 to 100000, got \"0\"");
   refused("zero: 3", "35: strategy.zero: expected an integer from 0 to 2, got \"3\"");
-  refused("zero: 2, overlap: false",
-          "35: strategy.zero: 2 is only valid with overlap: true, because gradients are scattered during "
-          "every backward pass");
+  refused(
+      "schedule: dual_pipe, micro_batches: 8, zero: 2, overlap: false",
+      "86: strategy.overlap: false is not valid with schedule: dual_pipe where gradients are partitioned");
   CHECK_THROWS_WITH(
       PlannedRun(4, kEight,
                  "{kind: pipeline, stages: 1, schedule: interleaved, chunks: 2, micro_batches: 4}"),

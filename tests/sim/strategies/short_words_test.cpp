@@ -61,6 +61,11 @@ TEST_CASE("each short word is its mesh, to the bit", "[sim][mesh]") {
         Pair{&kBlocks, "kind: mixture_of_experts, ways: 4, experts: 8, top: 1, every: 2, capacity_factor: 2",
              "mesh: {expert: 4}, experts: 8, top: 1, every: 2, capacity_factor: 2"},
         Pair{&kExperts, "kind: mixture_of_experts, ways: 2", "mesh: {expert: 2}"},
+        Pair{&kMaps, "kind: zero, stage: 1, overlap: false", "shard: optimizer, overlap: false"},
+        Pair{&kMaps, "kind: zero, stage: 2, overlap: false, accumulation: 2, precision: mixed",
+             "shard: gradients, overlap: false, accumulation: 2, precision: mixed, fp32_gradients: false"},
+        Pair{&kBlocks, "kind: zero, stage: 3, recompute: true, accumulation: 2",
+             "shard: parameters, recompute: full, accumulation: 2"},
         Pair{&kBlocks, "kind: pipeline, stages: 2, tensor: 2, micro_batches: 4, zero: 1",
              "mesh: {pipeline: 2, tensor: 2}, accumulation: 4, shard: optimizer"}}) {
     CAPTURE(pair.word);

@@ -75,16 +75,14 @@ TEST_CASE("bad options of synchronous training are refused with place and reason
 }
 
 TEST_CASE("strategies that compress nothing say why, and take none", "[sim][errors]") {
-  const Bad whole{"compression", "fp16", "not supported where devices share a network"};
+  const Bad whole{"compression", "fp16", "not supported where devices share a network or its state"};
   refused(kMaps, "kind: spatial, split: 2", {whole});
   refused(kDense, "kind: filter_parallel, ways: 2", {whole});
   refused(kDense, "kind: model_parallel, machines: 2", {whole});
   refused(kDense, "kind: pipeline, stages: 2", {whole});
   refused(kBlocks, "kind: tensor, ways: 2", {whole});
   refused(kBlocks, "kind: mixture_of_experts, ways: 2, experts: 4", {whole});
-  refused(
-      kDense, "kind: zero, stage: 1",
-      {{"compression", "one_bit", "not supported with kind: zero, which sends gradients by reduce-scatter"}});
+  refused(kDense, "kind: zero, stage: 1", {whole});
   refused(kDense, "kind: elastic_averaging, server: colocated",
           {{"compression", "top_k",
             "not supported with kind: elastic_averaging, which sends parameters, not gradients"}});
@@ -198,6 +196,8 @@ TEST_CASE("bad options of shared layers are refused with place and reason", "[si
                     "strategy.yaml:1:46: strategy.experts: a token cannot go to 5 of 4 experts");
   refused(kDense, "kind: model_parallel", {{"machines", "0", integer("1 to 100000", "0")}});
   refused(kDense, "kind: zero", {{"stage", "0", integer("1 to 3", "0")}});
+  CHECK_THROWS_WITH(PlannedRun(4, kDense, "{kind: zero}"),
+                    "strategy.yaml:1:1: strategy.stage: missing (expected 1, 2 or 3)");
 }
 
 }  // namespace stepcast::strategy_options_test
