@@ -249,6 +249,7 @@ const Keys& mesh_keys() {
                                         position_keys(),
                                         stage_keys(),
                                         keys_named(group_keys(), {"halo_overlap", "exchange_overhead"}),
+                                        keys_named(recompute_keys(), {"early_stop"}),
                                         {part_trace_key()}});
   return keys;
 }

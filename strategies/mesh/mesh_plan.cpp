@@ -298,6 +298,8 @@ void note_ineffective_mesh(const YamlMap& map, const MeshOptions& options, const
                            Plan& plan) {
   note_ineffective_communication(map, options.scatters, true, plan);
   if (plan.devices > 1) note_ineffective_exchanges(map, options, groups, plan);
+  if (options.recompute.kind != Recompute::Kind::full)
+    note_ineffective(map, {"early_stop"}, "without recompute: full", plan.ineffective_keys);
   if (!options.recompute.any())
     note_ineffective(map, {"synchronize_checkpoints"}, "without recompute", plan.ineffective_keys);
   if (options.mesh.copies() == 1)

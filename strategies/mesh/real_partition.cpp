@@ -55,6 +55,7 @@ std::string experts_problem(const Model& model, const MeshOptions& options) {
 std::string pass_problem(const Model& model, const MeshOptions& options) {
   if (options.group.training.mixed) return "activations of 2 bytes";
   if (!options.recompute_last) return "recompute_last: false";
+  if (options.recompute.early_stop) return "early_stop";
   if (options.splits_backward()) return options.dual() ? "schedule: dual_pipe" : "schedule: zero_bubble";
   if (has_shares(options.recomputed)) return "recomputation of parts of a layer";
   if (options.recompute.any() && has_dropout(model))

@@ -70,6 +70,16 @@ std::vector<RecomputedLayer> attention_cores(const Model& part) {
   return how;
 }
 
+/// The backward pass of an addition reads nothing, that of a product only its input.
+void stop_early(const Model& part, LayerRange block, std::vector<RecomputedLayer>& how) {
+  for (int i = block.last - 1; i >= block.first; --i) {
+    const LayerKind kind = part.layers[i].kind;
+    if (kind != LayerKind::add && kind != LayerKind::dense) return;
+    how[i].again = 0;
+    if (kind == LayerKind::dense) return;
+  }
+}
+
 /// Blocks of which every N-th is computed again.
 std::vector<RecomputedLayer> blocks(const Model& part, const Recompute& recompute) {
   std::vector<RecomputedLayer> how(part.layers.size());
@@ -87,6 +97,7 @@ std::vector<RecomputedLayer> blocks(const Model& part, const Recompute& recomput
     pass(block.first, block.last, again);
     if (again && recompute.kind == Recompute::Kind::operators)
       keep_second_products(part, {block.first, block.last}, how);
+    if (again && recompute.early_stop) stop_early(part, {block.first, block.last}, how);
     before = block.last;
   }
   pass(before, how.size(), false);
@@ -118,7 +129,7 @@ void append_share(const LayerCalls& calls, LayerRange segment, std::vector<Overl
 
 namespace {
 
-const Keys& recompute_keys() {
+const Keys& every_keys() {
   static const Keys keys{{"every", "integer", "1 to 1000", "required", "every N-th block"}};
   return keys;
 }
@@ -133,13 +144,22 @@ Key recompute_key() {
           "what is computed again in the backward pass: the core of attention, all but attention and every "
           "second product, blocks, or whole stages; `{every: N}`: every N-th block; `true`: `full`, with "
           "`schedule: gpipe` `stage`",
-          recompute_keys};
+          every_keys};
 }
 
-Recompute read_recompute(const YamlValue& value, PipelineOrder order) {
+Keys recompute_keys() {
+  return {recompute_key(),
+          {"early_stop", "boolean", "", "false",
+           "recompute: full: whether the last product of a block, of which the backward pass reads only the "
+           "input, is left out, as torch.utils.checkpoint does"}};
+}
+
+namespace {
+
+Recompute read_kind(const YamlValue& value, PipelineOrder order) {
   using Kind = Recompute::Kind;
   if (value.is(YamlNode::Kind::mapping)) {
-    const YamlMap map = read_map(value, recompute_keys());
+    const YamlMap map = read_map(value, every_keys());
     return {Kind::full, static_cast<int>(map.at("every", "an integer >= 1").integer(1, kMostBlocks))};
   }
   const std::string& text = value.node().text;
@@ -150,6 +170,16 @@ Recompute read_recompute(const YamlValue& value, PipelineOrder order) {
   if (!value.is(YamlNode::Kind::scalar) || found == names.end())
     value.expected("true, false, none, selective, operators, full, stage or {every: N}");
   return {static_cast<Kind>(found - names.begin())};
+}
+
+}  // namespace
+
+Recompute read_recompute(const YamlMap& map, PipelineOrder order) {
+  Recompute recompute;
+  if (const auto again = map.maybe("recompute")) recompute = read_kind(*again, order);
+  const bool blocks = recompute.kind == Recompute::Kind::full;
+  if (const auto stops = map.maybe("early_stop")) recompute.early_stop = stops->boolean() && blocks;
+  return recompute;
 }
 
 std::vector<RecomputedLayer> recomputed_layers(const Model& part, const Recompute& recompute) {

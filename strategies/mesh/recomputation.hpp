@@ -23,7 +23,8 @@ struct Recompute {
   };
 
   Kind kind = Kind::none;
-  int every = 1;  ///< full: every block, every second, ...
+  int every = 1;            ///< full: every block, every second, ...
+  bool early_stop = false;  ///< full: not the end of a block, whose outputs no backward pass reads
 
   bool any() const { return kind != Kind::none; }
 };
@@ -31,8 +32,11 @@ struct Recompute {
 /// The key `recompute` of a mesh.
 Key recompute_key();
 
+/// That key and `early_stop`.
+Keys recompute_keys();
+
 /// @param order  gpipe: `true` means stage, else full
-Recompute read_recompute(const YamlValue& value, PipelineOrder order);
+Recompute read_recompute(const YamlMap& map, PipelineOrder order);
 
 /// How each layer of the part is computed again; empty: none is. Sources: V. Korthikanti et al., "Reducing
 /// activation recomputation in large transformer models", MLSys 2023, section 5 (selective); Megatron-LM,

@@ -14,7 +14,7 @@ MeshOptions read_short_options(const YamlMap& map) {
   MeshOptions options;
   options.group = read_group_options(map);
   options.gradient = options.group.training.element();
-  if (const auto again = map.maybe("recompute")) options.recompute = read_recompute(*again, options.order);
+  options.recompute = read_recompute(map, options.order);
   return options;
 }
 
@@ -27,7 +27,7 @@ Plan plan_group(const YamlMap& map, const YamlValue& where, const Setting& setti
 
 /// Keys of a short word: those of groups of devices, `recompute`, and its own.
 Keys short_keys(const Keys& own) {
-  return joined_keys({group_keys(), {recompute_key()}, own});
+  return joined_keys({group_keys(), recompute_keys(), own});
 }
 
 /// The size of an axis. @param meaning  what has it
@@ -99,8 +99,8 @@ const Keys& zero_keys() {
       joined_keys({training_keys(),
                    communication_keys(),
                    keys_named(group_keys(), {"bucket", "overlap", "accumulation"}),
-                   {recompute_key(),
-                    {"stage", "integer", "1 to 3", "required",
+                   recompute_keys(),
+                   {{"stage", "integer", "1 to 3", "required",
                      "1: optimizer state is partitioned; 2: gradients too; 3: parameters too"}}});
   return keys;
 }

@@ -78,7 +78,7 @@ const Keys& stage_keys() {
 
 void read_stages(const YamlMap& map, const char* micro_batches, MeshOptions& options) {
   read_fields(map, stage_fields(), options);
-  if (const auto again = map.maybe("recompute")) options.recompute = read_recompute(*again, options.order);
+  options.recompute = read_recompute(map, options.order);
   if (!options.recompute.any()) {
     options.synchronizes_checkpoints = false;
     if (map.has("recompute_last")) map.at("recompute_last").refuse("only valid with recompute");

@@ -151,6 +151,10 @@ TEST_CASE("a flash kernel moves no scores, and computes half of them below a cau
   const double work = 4 * 512.0 * 512 * 4;
   CHECK(roofline_time(model.layers[1], cost.forward, 1, device, 1).value == Approx(0.5 * work / 4e9));
   CHECK(roofline_time(model.layers[1], cost.backward_data, 1, device, 1).value == Approx(1.25 * work / 4e9));
+  const Device first = with_kernels(half_device(), kernels_of("{precision: f16, attention: flash_1}"));
+  CHECK(layer_costs(model, first.choice())[1].forward.bytes == cost.forward.bytes);
+  CHECK(roofline_time(model.layers[1], cost.forward, 1, first, 1).value ==
+        Approx(0.5 * work / (0.53 * 4e9)));  // T. Dao, arXiv:2307.08691
 }
 
 TEST_CASE("GELU written out moves its elements as often as its operators do", "[models]") {

@@ -32,6 +32,45 @@ TEST_CASE("a transformer on tensor cores is trained in half precision by default
   CHECK(choice_of("gpt2-small", "dgx1v").attention == Attention::eager);
 }
 
+TEST_CASE("replicas of a transformer are trained under autocast, a mesh and other stacks are not",
+          "[scenarios]") {
+  const auto autocast = [](const std::string& strategy) {
+    return choice_of("gpt2-small", "dgx-h100-pod", strategy).autocast;
+  };
+  CHECK(autocast("{kind: synchronous}"));
+  CHECK(autocast("{kind: synchronous, fp32_gradients: false}"));
+  CHECK_FALSE(autocast("{kind: synchronous, shard: optimizer}"));
+  CHECK_FALSE(autocast("{kind: synchronous, like: megatron}"));
+  CHECK_FALSE(autocast("{kind: zero, stage: 1}"));
+}
+
+TEST_CASE("gradients of autocast have 4 bytes in messages", "[scenarios]") {
+  const auto gradients = [](const std::string& strategy) {
+    const Scenario scenario = scenario_of(
+        "name: t\nmodel: gpt2-small\ntrace: derived\nplatform: dgx-h100-pod\nworkers: 8\n"
+        "batch_per_worker: 1\nstrategy: " +
+        strategy);
+    Library library;
+    double bytes = 0;
+    for (const Bucket& bucket : build_experiment(scenario.document, {}, library).plan.workloads.at(0).buckets)
+      bytes += bucket.gradient.value;
+    return bytes;
+  };
+  const double half = gradients("{kind: synchronous, fp32_gradients: false}");
+  CHECK(gradients("{kind: synchronous}") == 2 * half);
+  CHECK(gradients("{kind: synchronous, precision: f32}") == 2 * half);
+  CHECK(gradients("{kind: synchronous, like: pytorch-ddp, precision: mixed}") == 2 * half);
+}
+
+TEST_CASE("one key of kernels leaves the others as they are by default", "[scenarios]") {
+  KernelChoice usual = choice_of("gpt2-small", "dgx-h100-pod");
+  usual.update = KernelChoice::Update::fused;
+  CHECK(choice_of("gpt2-small", "dgx-h100-pod", "{kind: synchronous}", "kernels: {update: fused}\n") ==
+        usual);
+  CHECK(choice_of("resnet50", "dgx-h100-pod", "{kind: synchronous}", "kernels: {layout: nhwc}\n").precision ==
+        KernelChoice::Precision::tf32);
+}
+
 TEST_CASE("mixed precision computes in half precision, where the device has it", "[scenarios]") {
   const std::string mixed = "{kind: synchronous, precision: mixed}";
   CHECK(choice_of("gpt2-small", "dgx-h100-pod", mixed) == choice_of("gpt2-small", "dgx-h100-pod"));

@@ -39,8 +39,7 @@ MemoryOptions options_of(const Model& model, const std::string& recompute) {
   options.in_flight = 2;
   const YamlNode node = parse_yaml("recompute: " + recompute, "s.yaml");
   const YamlMap map = YamlValue(node, "").any_map();
-  options.recomputed =
-      recomputed_layers(model, read_recompute(map.at("recompute"), PipelineOrder::one_forward_one_backward));
+  options.recomputed = recomputed_layers(model, read_recompute(map, PipelineOrder::one_forward_one_backward));
   return options;
 }
 
@@ -124,17 +123,41 @@ TEST_CASE("operators: attention and every second product stay", "[mesh]") {
   CHECK(peak_of_step(llama, options).saved.value - full == Approx(32 * 8192 * token).epsilon(1e-6));
 }
 
+TEST_CASE("early_stop leaves out the end of a block, whose outputs no backward pass reads", "[mesh]") {
+  const auto again = [](const Model& model, const std::string& keys) {
+    const YamlNode node = parse_yaml(keys, "s.yaml");
+    const Recompute recompute =
+        read_recompute(YamlValue(node, "").any_map(), PipelineOrder::one_forward_one_backward);
+    std::vector<std::string> left_out;
+    const auto how = recomputed_layers(model, recompute);
+    const LayerBlock& block = model.blocks.front();
+    for (int i = block.first; i < block.last; ++i)
+      if (how[i].again == 0) left_out.push_back(model.layers[i].name);
+    return left_out;
+  };
+  const Model llama = shipped_model("llama3-8b");
+  using Names = std::vector<std::string>;
+  CHECK(again(llama, "{recompute: full}") == Names{});
+  CHECK(again(llama, "{recompute: full, early_stop: true}") == Names{"block0_contract", "block0_add2"});
+  CHECK(again(paper_model(), "{recompute: true, early_stop: true}") ==
+        Names{"block0_add2"});  // after dropout
+  const Names operators = again(llama, "{recompute: operators}");
+  CHECK(again(llama, "{recompute: operators, early_stop: true}") == operators);
+}
+
 TEST_CASE("recompute: true is GPipe's with its schedule, a wrong word is refused", "[mesh][errors]") {
-  const YamlNode node = parse_yaml("{a: true, b: halves, c: {every: 0}}", "s.yaml");
-  const YamlMap map = YamlValue(node, "").any_map();
-  CHECK(read_recompute(map.at("a"), PipelineOrder::gpipe).kind == Recompute::Kind::stage);
-  CHECK(read_recompute(map.at("a"), PipelineOrder::interleaved).kind == Recompute::Kind::full);
+  const auto read = [](const std::string& text, PipelineOrder order) {
+    const YamlNode node = parse_yaml("{recompute: " + text + "}", "s.yaml");
+    return read_recompute(YamlValue(node, "").any_map(), order);
+  };
+  CHECK(read("true", PipelineOrder::gpipe).kind == Recompute::Kind::stage);
+  CHECK(read("true", PipelineOrder::interleaved).kind == Recompute::Kind::full);
   CHECK_THROWS_WITH(
-      read_recompute(map.at("b"), PipelineOrder::gpipe),
-      "s.yaml:1:14: b: expected true, false, none, selective, operators, full, stage or {every: "
+      read("halves", PipelineOrder::gpipe),
+      "s.yaml:1:13: recompute: expected true, false, none, selective, operators, full, stage or {every: "
       "N}, got \"halves\"");
-  CHECK_THROWS_WITH(read_recompute(map.at("c"), PipelineOrder::gpipe),
-                    "s.yaml:1:33: c.every: expected an integer from 1 to 1000, got \"0\"");
+  CHECK_THROWS_WITH(read("{every: 0}", PipelineOrder::gpipe),
+                    "s.yaml:1:21: recompute.every: expected an integer from 1 to 1000, got \"0\"");
 }
 
 }  // namespace stepcast::recomputation_test
