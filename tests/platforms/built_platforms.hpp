@@ -5,9 +5,20 @@
 #include <vector>
 
 #include "core/yaml.hpp"
+#include "platforms/platform.hpp"
 #include "platforms/topology.hpp"
 
 namespace stepcast {
+
+/// A platform of nodes with one device on a given fabric. NICs have 1 GB/s and 1 us, half of it at each end.
+inline Platform platform_of(int nodes, FabricShape fabric) {
+  Platform platform;
+  platform.nodes = platform.max_nodes = nodes;
+  platform.node.device = platform.node.memory = {{10e9}, {0}};
+  platform.network.nic = {{1e9}, {0.5e-6}};
+  platform.network.fabric = std::move(fabric);
+  return platform;
+}
 
 inline std::vector<int> route_between(const Topology& topology, int from, int to) {
   std::vector<int> links;
