@@ -6,9 +6,9 @@
 #include "commands/collectives/measured_network.hpp"
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
-#include "commands/run/choices.hpp"
-#include "commands/run/doubts.hpp"
+#include "commands/run/best_alternatives.hpp"
 #include "commands/run/finish.hpp"
+#include "commands/run/variance_shares.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
 #include "core/text.hpp"
@@ -124,7 +124,7 @@ namespace {
 std::vector<std::string> doubts_of(const Outputs& outputs) {
   const std::string column =
       outputs.sensitive_column == "step_seconds" ? "the step time" : outputs.sensitive_column;
-  const std::string doubt = doubt_sentence(outputs.sensitivity, column + " at " + outputs.sensitive_point);
+  const std::string doubt = variance_sentence(outputs.sensitivity, column + " at " + outputs.sensitive_point);
   return doubt.empty() ? std::vector<std::string>{} : std::vector{doubt};
 }
 

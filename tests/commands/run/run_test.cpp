@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
 
+#include "commands/run/best_alternatives.hpp"
 #include "commands/run/checked_points.hpp"
-#include "commands/run/choices.hpp"
-#include "commands/run/doubts.hpp"
 #include "commands/run/run_options.hpp"
 #include "commands/run/shards.hpp"
+#include "commands/run/variance_shares.hpp"
 #include "core/error.hpp"
 #include "forecast/summary.hpp"
 #include "rows.hpp"
@@ -87,21 +87,22 @@ TEST_CASE("workers are worth it up to the doubling that gives too little, in eac
   CHECK_FALSE(worthy_workers(scenario_of(kAlgorithms), {0, 1, 2}, all, 1.5));
 }
 
-TEST_CASE("doubts are named by their subject, the largest first, without those below 5 %", "[commands]") {
+TEST_CASE("shares of the variance are named by their input, the largest first, without those below 5 %",
+          "[commands]") {
   CHECK(
-      doubt_sentence({{"platform.network.bandwidth", 0.1},
-                      {"factors.host_work", 0.6},
-                      {"factors.between_servers_bandwidth", 0.2},
-                      {"noise.sigma", 0.04},
-                      {"own.key", 0.06}},
-                     "the step time at workers=64") ==
+      variance_sentence({{"platform.network.bandwidth", 0.1},
+                         {"factors.host_work", 0.6},
+                         {"factors.between_servers_bandwidth", 0.2},
+                         {"noise.sigma", 0.04},
+                         {"own.key", 0.06}},
+                        "the step time at workers=64") ==
       "Not known, as shares of the variance of the step time at workers=64: host 60 %, network 30 %, own.key "
       "6 %.");
-  CHECK(doubt_sentence(
+  CHECK(variance_sentence(
             {{"factors.layer_times", 0.7}, {"factors.kernel_start", 0.1}, {"noise.device_spread", 0.2}},
             "x") == "Not known, as shares of the variance of x: layer times 80 %, spread of devices 20 %.");
-  CHECK(doubt_sentence({{"noise.sigma", 0.04}}, "x").empty());
-  CHECK(doubt_sentence({}, "x").empty());
+  CHECK(variance_sentence({{"noise.sigma", 0.04}}, "x").empty());
+  CHECK(variance_sentence({}, "x").empty());
 }
 
 namespace {

@@ -2,8 +2,8 @@
 #include <numeric>
 
 #include "campaigns/search_method.hpp"
+#include "commands/search/best_probabilities.hpp"
 #include "commands/search/search_trials.hpp"
-#include "commands/search/told_apart.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "tests/report/temporary_folder.hpp"

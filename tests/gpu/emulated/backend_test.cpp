@@ -38,7 +38,7 @@ std::unique_ptr<Backend> graph_backend() {
 
 }  // namespace
 
-TEST_CASE("the backend's layers compute what plain loops do", "[pretended][long]") {
+TEST_CASE("the backend's layers compute what plain loops do", "[fake][long]") {
   const auto precision =
       GENERATE(GpuPrecision::f32, GpuPrecision::tf32, GpuPrecision::f16, GpuPrecision::bf16);
   const auto layout = GENERATE(ImageLayout::nchw, ImageLayout::nhwc);
@@ -55,7 +55,7 @@ TEST_CASE("the backend's layers compute what plain loops do", "[pretended][long]
 }
 
 TEST_CASE("samples partitioned over several GPUs train like whole ones on a CPU, to rounding",
-          "[pretended][long]") {
+          "[fake][long]") {
   const auto number = GENERATE(range<std::size_t>(0, 7));
   const PartitionTrial t = partition_trials().at(number);
   const bool carried = number % 2 == 1;
@@ -64,7 +64,7 @@ TEST_CASE("samples partitioned over several GPUs train like whole ones on a CPU,
   check_trains_as_whole(t.model, t.partition, t.labels, {make, carried});
 }
 
-TEST_CASE("layers that several GPUs share train like whole ones on a CPU, to rounding", "[pretended][long]") {
+TEST_CASE("layers that several GPUs share train like whole ones on a CPU, to rounding", "[fake][long]") {
   const std::string model = GENERATE(kStack, kUnshared);
   const auto c = GENERATE(SharedCase{"ways: 2", 2, 2, 4}, SharedCase{"ways: 4", 4, 4, 2},
                           SharedCase{"ways: 2, bucket: tensor, all_reduce: ring", 4, 2, 2},
@@ -72,12 +72,12 @@ TEST_CASE("layers that several GPUs share train like whole ones on a CPU, to rou
   check_trains_as_whole(model, c, {nchw_backend, c.ranks == 4});
 }
 
-TEST_CASE("layers that several GPUs share in bf16 train like whole ones, to its rounding", "[pretended]") {
+TEST_CASE("layers that several GPUs share in bf16 train like whole ones, to its rounding", "[fake]") {
   const auto make = []() { return make_cudnn_backend({.precision = GpuPrecision::bf16}); };
   check_trains_as_whole(kStack, {"ways: 2", 2, 2, 4}, {make, false, 0.02});
 }
 
-TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended][long]") {
+TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[fake][long]") {
   using Kind = DataOptions::Kind;
   const LearningCase c = GENERATE(
       LearningCase{"{kind: synchronous, all_reduce: ring, bucket: tensor}", 2, 2, &kImages, Kind::images},
@@ -98,7 +98,7 @@ TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended]
 }
 
 TEST_CASE("ranks on GPUs that replay passes as graphs learn what ranks on CPUs do, to rounding",
-          "[pretended][graphs][long]") {
+          "[fake][graphs][long]") {
   using Kind = DataOptions::Kind;
   const LearningCase c = GENERATE(
       LearningCase{"{kind: synchronous, all_reduce: ring, bucket: tensor}", 2, 2, &kImages, Kind::images},
@@ -175,7 +175,7 @@ Maps any_maps() {
 
 }  // namespace
 
-TEST_CASE("rows that two maps hold are copied, and zeros in front of them stay", "[pretended]") {
+TEST_CASE("rows that two maps hold are copied, and zeros in front of them stay", "[fake]") {
   const Maps maps = any_maps();
   const std::vector<Rows> own{{1, 4}, {2, 6}}, read{{2, 5}, {0, 4}};
   const PartialMap from = maps.filled(own), to = maps.empty(read, {1, 2});
@@ -188,7 +188,7 @@ TEST_CASE("rows that two maps hold are copied, and zeros in front of them stay",
   });
 }
 
-TEST_CASE("a box of rows goes through a message, position after position, and back", "[pretended]") {
+TEST_CASE("a box of rows goes through a message, position after position, and back", "[fake]") {
   const Maps maps = any_maps();
   const std::vector<Rows> own{{0, 4}, {0, 6}}, box{{2, 5}, {1, 3}}, read{{1, 5}, {2, 4}};
   const PartialMap from = maps.filled(own), to = maps.empty(read);
@@ -238,15 +238,14 @@ int capture_all(const std::filesystem::path& folder, const std::string& models, 
 
 }  // namespace
 
-TEST_CASE("a capture that can never fit is left out, whatever time it would take",
-          "[pretended][capture-all]") {
+TEST_CASE("a capture that can never fit is left out, whatever time it would take", "[fake][capture-all]") {
   const TemporaryFolder folder, models;
   CHECK(capture_all(folder.path(), tiny_model(models.path()) + ",mesh-1k", "3") == 0);
   CHECK(std::filesystem::exists(folder.path() / "tiny-b2-f32-nchw-gpu.yaml"));
   CHECK(entries(folder.path()) == 1);  // no marker is left
 }
 
-TEST_CASE("a capture that began twice and ended neither time is not met again", "[pretended][capture-all]") {
+TEST_CASE("a capture that began twice and ended neither time is not met again", "[fake][capture-all]") {
   const TemporaryFolder folder, models;
   const std::string tiny = tiny_model(models.path());
   const auto marker = folder.path() / "tiny-b2-f32-nchw-gpu.begun";

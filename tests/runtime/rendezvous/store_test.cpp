@@ -161,17 +161,17 @@ int free_port() {
 }
 
 /// A connection of somebody who knows only the address.
-class Stranger {
+class OtherConnection {
  public:
-  explicit Stranger(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit OtherConnection(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
     REQUIRE(connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   }
-  Stranger(const Stranger&) = delete;
-  ~Stranger() { close(socket_); }
+  OtherConnection(const OtherConnection&) = delete;
+  ~OtherConnection() { close(socket_); }
 
   int socket() const { return socket_; }
   void say(const std::string& bytes) const { ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
@@ -193,12 +193,12 @@ class Stranger {
 
 }  // namespace
 
-TEST_CASE("ranks that connect by sockets pass by strangers, who are dropped",
+TEST_CASE("ranks that connect by sockets drop connections that do not show the token",
           "[validate][transport][faults]") {
   const Listener first("127.0.0.1"), second("127.0.0.1");
   const std::vector<Endpoint> endpoints{first.endpoint(), second.endpoint()};
   const int port = first.endpoint().port;
-  const Stranger silent(port), garbage(port), liar(port);
+  const OtherConnection silent(port), garbage(port), liar(port);
   garbage.say("GET / HTTP/1.1\r\n\r\n");
   const std::int64_t rank = 1;
   const std::uint64_t key = first.endpoint().key + 1;
@@ -219,7 +219,7 @@ TEST_CASE("ranks that connect by sockets pass by strangers, who are dropped",
   while (peer->receive_some(RankId{0}, &got, 1, OnReceive::copy) == 0) {
   }
   CHECK(got == 7);
-  for (const Stranger* one : {&silent, &garbage, &liar}) CHECK(one->seconds_until_dropped() < 1.2);
+  for (const OtherConnection* one : {&silent, &garbage, &liar}) CHECK(one->seconds_until_dropped() < 1.2);
 }
 
 TEST_CASE("a rank that cannot reach another one says where, as one that lost its connection",
