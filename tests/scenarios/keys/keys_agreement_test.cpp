@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/keys.hpp"
+#include "core/yaml_documents.hpp"
 #include "platforms/platform.hpp"
 #include "scenario_text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
@@ -80,8 +81,9 @@ TEST_CASE("every scenario and the text of every strategy is right by the tables"
   for (const auto& entry : std::filesystem::recursive_directory_iterator(STEPCAST_SOURCE_DIR "/scenarios")) {
     if (entry.path().extension() != ".yaml") continue;
     CAPTURE(entry.path().string());
-    const YamlNode root = read_yaml(entry.path());
-    CHECK(key_errors(YamlValue(root, ""), scenario_keys(), Required::in_lists) == std::vector<std::string>{});
+    for (const YamlNode& root : read_yaml_documents(entry.path()))
+      CHECK(key_errors(YamlValue(root, ""), scenario_keys(), Required::in_lists) ==
+            std::vector<std::string>{});
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "scenario_text.hpp"
 #include "scenarios/reader/library.hpp"
+#include "scenarios/reader/scenario_documents.hpp"
 
 using namespace stepcast;
 
@@ -194,6 +195,12 @@ class Files {
     return read_scenario(folder_.path() / name, settings);
   }
 
+  std::vector<std::string> scenarios(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& path : scenarios_in(folder_.path() / name)) names.push_back(path.filename().string());
+    return names;
+  }
+
   /// The error without the folder, whose name is random.
   std::string error(const std::string& name) const {
     try {
@@ -261,12 +268,51 @@ TEST_CASE("a circle and a long line of inheritance are refused", "[scenarios][de
   for (int i = 0; i < 9; ++i)
     files.write(fmt::format("l{}.yaml", i), fmt::format("name: l\ndefaults: l{}.yaml\n", i + 1));
   files.write("l9.yaml", "name: l\n");
-  CHECK(files.error("l0.yaml") == "l7.yaml:2:11: defaults: more than 8 files inherit from one another");
+  CHECK(files.error("l0.yaml") == "l7.yaml:2:11: defaults: more than 8 scenarios inherit from one another");
   CHECK(files.error("l3.yaml") == "read");
   files.write("lost.yaml", "name: lost\ndefaults: nowhere.yaml\n");
   CHECK(files.error("lost.yaml") == "lost.yaml:2:11: defaults: there is no file nowhere.yaml");
   CHECK_THROWS_WITH(files.read("l9.yaml", {parse_assignment("defaults=b.yaml")}),
                     Catch::Contains("defaults: can only be given in a scenario's file"));
+}
+
+TEST_CASE("a file may hold several scenarios, which may take over each other's keys",
+          "[scenarios][defaults]") {
+  Files files;
+  files.write("two.yaml", kBase + "---\nname: own\ndefaults: base\nstrategy: {bucket: 2 MiB}\n");
+  const auto paths = files.scenarios("two.yaml");
+  CHECK(paths == std::vector<std::string>{"two.yaml#base", "two.yaml#own"});
+  const Scenario scenario = files.read("two.yaml#own");
+  CHECK(scenario.name == "own");
+  CHECK(scenario.points.size() == 2);
+  CHECK(find_path(scenario.document, "strategy.bucket")->text == "2 MiB");
+  CHECK(find_path(scenario.document, "strategy.overlap")->text == "true");
+  CHECK(files.scenarios("two.yaml#own") == std::vector<std::string>{"two.yaml#own"});
+  files.write("other.yaml", "name: other\ndefaults: two.yaml#own\n");
+  CHECK(find_path(files.read("other.yaml").document, "strategy.bucket")->text == "2 MiB");
+  CHECK(files.scenarios("other.yaml") == std::vector<std::string>{"other.yaml"});
+}
+
+TEST_CASE("a scenario of a file with several is named, with an error where it is not there",
+          "[scenarios][defaults][errors]") {
+  Files files;
+  files.write("two.yaml",
+              kBase + "---\nname: own\ndefaults: bsae\n---\nname: self\ndefaults: self\n---\nnme: x\n");
+  CHECK(files.error("two.yaml") ==
+        "two.yaml: expected # and the name of one of its scenarios after the path, got \"\" (expected one "
+        "of: base, "
+        "own, self, )");
+  CHECK(files.error("two.yaml#owm") ==
+        "two.yaml: expected # and the name of one of its scenarios after the path, got \"owm\"; did you mean "
+        "\"own\"? (expected one of: base, own, self, )");
+  CHECK(files.error("two.yaml#own") ==
+        "two.yaml:8:11: defaults: expected the path of a scenario, ending in .yaml, or the name of another "
+        "scenario in "
+        "this file, got \"bsae\"");
+  CHECK(files.error("two.yaml#self") ==
+        "two.yaml:11:11: defaults: " + std::string("two.yaml#self would inherit from itself"));
+  files.write("own.yaml", "name: own\ndefaults: own\n");
+  CHECK(files.error("own.yaml") == "own.yaml:2:11: defaults: own.yaml#own would inherit from itself");
 }
 
 TEST_CASE("version 1 of a file is read, and another version is refused in one line", "[scenarios][errors]") {
