@@ -17,7 +17,7 @@
 #include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "core/yaml.hpp"
-#include "core/yaml_documents.hpp"
+#include "core/yaml_text.hpp"
 
 namespace stepcast {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/text.hpp"
-#include "core/yaml_documents.hpp"
+#include "core/yaml_text.hpp"
 
 namespace stepcast {
 namespace {

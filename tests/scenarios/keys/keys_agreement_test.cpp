@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/keys.hpp"
-#include "core/yaml_documents.hpp"
+#include "core/yaml_text.hpp"
 #include "platforms/platform.hpp"
 #include "scenario_text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
