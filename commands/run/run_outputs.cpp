@@ -20,6 +20,7 @@
 #include "report/results/results_table.hpp"
 #include "report/text/display_text.hpp"
 #include "report/timeline/chrome_trace.hpp"
+#include "scenarios/reader/scenario_documents.hpp"
 #include "scenarios/reader/sweep.hpp"
 
 namespace stepcast {
@@ -158,7 +159,7 @@ void write_page(const std::filesystem::path& folder, const Outputs& outputs, con
   if (!outputs.published.empty()) page.published = to_results(scenario.name, outputs.published);
   page.sensitivity = sensitivity_results(scenario.name, outputs.sensitive_point, outputs.sensitive_column,
                                          outputs.sensitivity);
-  page.scenario_text = read_file(scenario.file);
+  page.scenario_text = read_file(file_of(scenario.file));
   for (const std::filesystem::path& file : scenario.defaults)
     page.scenario_text += fmt::format("\n# defaults: {}\n", file.string()) + read_file(file);
   for (const Assumption& one : scenario.assumptions)
