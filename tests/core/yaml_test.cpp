@@ -233,6 +233,6 @@ TEST_CASE("a quoted text is read back as it was", "[core]") {
 
 TEST_CASE("numbers are a list with six significant digits", "[core]") {
   CHECK(numbers({1.5, 2e-6, 1.0 / 3}) == "[1.5, 2e-06, 0.333333]");
-  CHECK(numbers({}) == "[]");
+  CHECK(numbers(std::vector<double>{}) == "[]");
 }
 }  // namespace stepcast::yaml_test
