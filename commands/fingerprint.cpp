@@ -5,12 +5,16 @@
 #include <cstdio>
 
 #include "core/os/files.hpp"
+#include "scenarios/reader/scenario_documents.hpp"
 
 namespace stepcast {
 
 std::vector<InputFile> input_files(const Scenario& scenario, const Library& library) {
-  std::vector<InputFile> inputs{hashed("scenario", scenario.file)};
-  for (const std::filesystem::path& file : scenario.defaults) inputs.push_back(hashed("defaults", file));
+  std::vector<InputFile> inputs{hashed("scenario", file_of(scenario.file))};
+  inputs.front().path = scenario.file.string();  // one of the file's scenarios
+  for (const std::filesystem::path& path : scenario.defaults) {
+    if (file_of(path) != file_of(scenario.file)) inputs.push_back(hashed("defaults", file_of(path)));
+  }
   for (const auto& [role, path] : library.files()) inputs.push_back(hashed(role, path));
   return inputs;
 }

@@ -17,6 +17,7 @@
 #include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "core/yaml.hpp"
+#include "core/yaml_text.hpp"
 
 namespace stepcast {
 namespace {
@@ -124,23 +125,24 @@ std::string advice_on_form(std::string_view text, const YAML::Exception& error) 
   return "; indent a key like those beside it, and put a text with \": \" in quotes";
 }
 
-}  // namespace
-
-YamlNode parse_yaml(std::string_view text, const std::string& file_name) {
+/// The documents of a text, which has `most` at most.
+std::vector<YamlNode> parse_documents(std::string_view text, const std::string& file_name, std::size_t most) {
   Place place{std::make_shared<const std::string>(file_name), 1, 1};
   check_bytes(text, place);
   // yaml-cpp notices a quote that is never closed only if no white space follows it.
   const auto last = text.find_last_not_of(" \t\r\n");
   std::istringstream stream{std::string(text.substr(0, last == std::string_view::npos ? 0 : last + 1))};
-  TreeBuilder tree(place.file);
+  std::vector<YamlNode> documents;
   try {
     YAML::Parser parser(stream);
-    if (!parser.HandleNextDocument(tree)) throw InputError(fmt::format("{}: the file is empty", file_name));
-    TreeBuilder rest(place.file);
-    if (parser.HandleNextDocument(rest)) {
-      const Place& where = rest.root.place.line > 0 ? rest.root.place : place;
-      throw InputError(
-          fmt::format("{}: text after the end of the document (one document a file)", to_string(where)));
+    for (;;) {
+      TreeBuilder tree(place.file);
+      if (!parser.HandleNextDocument(tree)) break;
+      const Place& where = tree.root.place.line > 0 ? tree.root.place : place;
+      if (documents.size() == most)
+        throw InputError(
+            fmt::format("{}: text after the end of the document (one document a file)", to_string(where)));
+      documents.push_back(std::move(tree.root));
     }
   } catch (const YAML::Exception& error) {
     place.line = error.mark.line + 1;
@@ -148,10 +150,9 @@ YamlNode parse_yaml(std::string_view text, const std::string& file_name) {
     throw InputError(
         fmt::format("{}: invalid YAML: {}{}", to_string(place), error.msg, advice_on_form(text, error)));
   }
-  return std::move(tree.root);
+  if (documents.empty()) throw InputError(fmt::format("{}: the file is empty", file_name));
+  return documents;
 }
-
-namespace {
 
 std::string text_of(const std::filesystem::path& file) {
   std::error_code error;
@@ -170,13 +171,26 @@ std::string text_of(const std::filesystem::path& file) {
   return text;
 }
 
+std::vector<YamlNode> read_documents(const std::filesystem::path& file, std::size_t most) {
+  std::vector<YamlNode> documents = is_standard_input(file)
+                                        ? parse_documents(standard_input(), "standard input", most)
+                                        : parse_documents(text_of(file), file.string(), most);
+  for (YamlNode& root : documents) take_version(root);
+  return documents;
+}
+
 }  // namespace
 
+YamlNode parse_yaml(std::string_view text, const std::string& file_name) {
+  return std::move(parse_documents(text, file_name, 1).front());
+}
+
 YamlNode read_yaml(const std::filesystem::path& file) {
-  YamlNode root = is_standard_input(file) ? parse_yaml(standard_input(), "standard input")
-                                          : parse_yaml(text_of(file), file.string());
-  take_version(root);
-  return root;
+  return std::move(read_documents(file, 1).front());
+}
+
+std::vector<YamlNode> read_yaml_documents(const std::filesystem::path& file) {
+  return read_documents(file, 1000);
 }
 
 YamlNode::YamlNode() = default;

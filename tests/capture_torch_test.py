@@ -133,7 +133,7 @@ class PretendedGpu:
         return getattr(REAL_CUDA, name)
 
     def get_device_name(self, _):
-        return "pretended GPU"
+        return "fake GPU"
 
     def launch(self, seconds):
         self.host += self.LAUNCH
@@ -164,7 +164,7 @@ class PretendedGpu:
 
 
 class Kernels(torch.nn.Module):
-    """A layer that keeps the host and the pretended GPU busy in its forward pass."""
+    """A layer that keeps the host and the fake GPU busy in its forward pass."""
 
     def __init__(self, gpu, host, kernel):
         super().__init__()
@@ -342,8 +342,8 @@ class CaptureTorch(unittest.TestCase):
                       for part in ("forward", "backward_data", "backward_weights", "update") if part in one)
         self.assertAlmostEqual(self.forecast(net, trace, 4), seconds, delta=0.01 * seconds)
 
-    def pretended_trainer(self, host, kernel):
-        """Four layers on a pretended GPU, and that GPU, which stands in for torch.cuda to the end of the test."""
+    def trainer_on_fake_gpu(self, host, kernel):
+        """Four layers on a fake GPU, and that GPU, which stands in for torch.cuda to the end of the test."""
         gpu = PretendedGpu()
         for patch in (mock.patch.object(torch, "cuda", gpu), mock.patch.object(time, "perf_counter", lambda: gpu.host)):
             patch.start()
@@ -356,7 +356,7 @@ class CaptureTorch(unittest.TestCase):
         return one, gpu
 
     def test_on_a_gpu_that_is_faster_than_the_host_times_of_layers_are_gpu_time(self):
-        one, gpu = self.pretended_trainer(host=400e-6, kernel=30e-6)
+        one, gpu = self.trainer_on_fake_gpu(host=400e-6, kernel=30e-6)
         one.probe()
         clock = one.recorder.clock
         before = one.timed_step()
@@ -372,7 +372,7 @@ class CaptureTorch(unittest.TestCase):
         self.assertGreater(one.whole_step()[0], 1.6e-3)
 
     def test_a_pass_that_the_host_launches_late_is_noticed_and_its_next_spin_is_longer(self):
-        one, gpu = self.pretended_trainer(host=100e-6, kernel=30e-6)
+        one, gpu = self.trainer_on_fake_gpu(host=100e-6, kernel=30e-6)
         one.probe()
         one.recorder.clock.calibrate(lambda: gpu.launch(2e-6), one.timed_step, one.step_ahead)
         slow = one.network.module[2]
@@ -388,7 +388,7 @@ class CaptureTorch(unittest.TestCase):
         self.assertIsNone(one.step_ahead())
 
     def test_a_gpu_s_trace_says_that_the_gpu_waits_for_the_host(self):
-        one, _ = self.pretended_trainer(host=400e-6, kernel=30e-6)
+        one, _ = self.trainer_on_fake_gpu(host=400e-6, kernel=30e-6)
         one.on_gpu = True
         options = argparse.Namespace(**{**vars(one.options), "device": "cuda"}, steps=5, warm_up=1, threads=1, output="net-b2.yaml")
         pairs, disturbed = capture_torch.capture_pairs(one, options)

@@ -265,7 +265,7 @@ refuses 2 '--route: expected a platform, such as show platform NAME --route 0 1'
 prints '<link id="node1.nvlink.0-1" bandwidth="42000000000Bps" latency="4e-07s"/>' show platform dgx1v --nodes 2 --simgrid
 refuses 2 'quickstar: expected a path that ends in .yaml or a name in scenarios/; did you mean "quickstart"?' run quickstar
 refuses 2 '../scenarios/quickstart: expected a path that ends in .yaml or a name in scenarios/' run ../scenarios/quickstart
-prints '6 points' show scenario published/aws-p3-resnet101-fp32
+prints '6 points' show scenario published/aws-p3#aws-p3-resnet101-fp32
 refuses 2 '--nodes: expected a platform' show platform --nodes 2
 refuses 2 '--route: expected no --simgrid' show platform dgx1v --simgrid --route 0 1
 refuses 2 '--nodes 44 would fit' show platform dgx1v --nodes 100 --simgrid

@@ -23,7 +23,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 most_words=1800          # of a page of docs/ except docs/notes
 most_words_readme=700
-most_words_docs=65500  # of docs/ with docs/notes
+most_words_docs=65000  # of docs/ with docs/notes
 mkdir "$work/bin"
 ln -s "$stepcast" "$work/bin/stepcast"
 for python in python3 /usr/bin/python3; do

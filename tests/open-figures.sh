@@ -32,11 +32,10 @@ figures_of_csv() {
   awk -F, -v e="$experiment" -v r="$role" -v d="$devices" -v m="$metric" -v v="$value" \
     'FNR > 1 { print $e, ($r == "base" ? "fitted" : "predicted"), $d, $m, $v }' "$csv"
 }
-figures_of_scenarios() {
-  local file
-  for file in "$folder"/*.yaml; do
-    sed -nE "s/^  - \{point: \{workers: ([0-9]+)[^}]*\}, column: ([a-z_]+), kind: ([a-z]+), value: ([0-9.]+), .*/$(basename "$file" .yaml) \3 \1 \2 \4/p" "$file"
-  done
+figures_of_scenarios() {  # a file holds several, as YAML documents
+  sed -nE -e 's/^name: (.*)/=\1/p' \
+    -e 's/^  - \{point: \{workers: ([0-9]+)[^}]*\}, column: ([a-z_]+), kind: ([a-z]+), value: ([0-9.]+), .*/\3 \1 \2 \4/p' "$folder"/*.yaml |
+    awk '/^=/ { name = substr($0, 2); next } { print name, $0 }'
 }
 difference=$(diff <(figures_of_csv | sort -s -k1,1) <(figures_of_scenarios | sort -s -k1,1) | grep '^[<>]' || true)
 if [[ -n $difference ]]; then fail "figures in figures.csv (<) and in the scenarios (>) differ:"$'\n'"$difference"; fi
@@ -57,12 +56,11 @@ if [[ -z ${OPEN_FIGURES_COPY:-} ]]; then
   cp "$0" "$copy/tests/open-figures.sh"
   files=("$folder"/*.yaml)
   first=${files[0]}
-  { head -1 "$csv"; awk -F, -v e="$experiment" -v name="$(basename "$first" .yaml)" '$e == name' "$csv"; } >"$copy/scenarios/published/figures.csv"
+  { head -1 "$csv"; sed -n 's/^name: //p' "$first" | awk -F, -v e="$experiment" 'NR == FNR { names[$1]; next } $e in names' - "$csv"; } >"$copy/scenarios/published/figures.csv"
   sed -E '$ s/value: [0-9.]+/value: 7/' "$first" >"$copy/scenarios/published/$(basename "$first")"
   ln -s "$root/models" "$copy/models"
   ln -s "$root/platforms" "$copy/platforms"
   if OPEN_FIGURES_COPY=1 bash "$copy/tests/open-figures.sh" "$stepcast" 2>/dev/null; then fail "a changed figure was not noticed"; fi
 fi
 ((failed == 0)) || exit 1
-files=("$folder"/*.yaml)
-echo "open-figures: $(figures_of_csv | grep -c predicted) figures of ${#files[@]} experiments agree"
+echo "open-figures: $(figures_of_csv | grep -c predicted) figures of $(cat "$folder"/*.yaml | grep -c '^name: ') experiments agree"

@@ -87,11 +87,13 @@ def main(stepcast, root):
         if kind not in schemas:
             schemas[kind] = schema_of(stepcast, kind)
         schema = schemas[kind]
-        document = yaml.load(path.read_text(), Yaml12Loader)
-        files += 1
-        for error in schema.iter_errors(document):
-            failures += 1
-            print(f"{path}: {'.'.join(map(str, error.absolute_path))}: {error.message[:200]}")
+        documents = list(yaml.load_all(path.read_text(), Yaml12Loader))
+        files += len(documents)
+        for document in documents:
+            for error in schema.iter_errors(document):
+                failures += 1
+                print(f"{path}: {'.'.join(map(str, error.absolute_path))}: {error.message[:200]}")
+        document = documents[0]
         if kind == "trace":
             document["layers"] = document["layers"][:1]  # the others are alike
         for name, wrong in mistakes(document):

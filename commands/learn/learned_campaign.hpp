@@ -6,7 +6,7 @@
 
 #include "campaigns/search_method.hpp"
 #include "commands/learn/learning_points.hpp"
-#include "commands/search_space.hpp"
+#include "commands/search_space/search_space.hpp"
 #include "report/plots/loss_curves.hpp"
 #include "report/results/results.hpp"
 #include "report/text/display_text.hpp"

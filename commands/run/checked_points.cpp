@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "commands/possible_layouts.hpp"
+#include "commands/search_space/possible_layouts.hpp"
 #include "core/error.hpp"
 #include "core/os/process.hpp"
 

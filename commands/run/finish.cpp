@@ -7,7 +7,7 @@
 #include <set>
 
 #include "commands/collectives/measured_network.hpp"
-#include "commands/run/choices.hpp"
+#include "commands/run/best_alternatives.hpp"
 #include "core/error.hpp"
 #include "core/os/process.hpp"
 #include "forecast/advice/advice.hpp"

@@ -22,6 +22,7 @@
 #include "report/results/published.hpp"
 #include "report/text/display_text.hpp"
 #include "scenarios/reader/library.hpp"
+#include "scenarios/reader/scenario_documents.hpp"
 
 namespace stepcast {
 namespace {
@@ -217,8 +218,13 @@ void run_scenario(const Scenario& given, const RunOptions& options, const Measur
 }
 
 /// Simulates scenarios, writes their results and prints tables.
-void run(const RunOptions& options) {
+void run(const RunOptions& given) {
   const SignalGuard guard;  // also outside of simulations, a signal must end with a message and its exit code
+  RunOptions options = given;
+  options.scenarios.clear();
+  for (const std::string& path : given.scenarios) {
+    for (const auto& scenario : scenarios_in(path)) options.scenarios.push_back(scenario.string());
+  }
   Done done;
   parse_measuring_budget(options.decide);
   const MeasuredFiles measured = measured_files(options.measured);

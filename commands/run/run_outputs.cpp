@@ -6,9 +6,9 @@
 #include "commands/collectives/measured_network.hpp"
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
-#include "commands/run/choices.hpp"
-#include "commands/run/doubts.hpp"
+#include "commands/run/best_alternatives.hpp"
 #include "commands/run/finish.hpp"
+#include "commands/run/variance_shares.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
 #include "core/text.hpp"
@@ -20,6 +20,7 @@
 #include "report/results/results_table.hpp"
 #include "report/text/display_text.hpp"
 #include "report/timeline/chrome_trace.hpp"
+#include "scenarios/reader/scenario_documents.hpp"
 #include "scenarios/reader/sweep.hpp"
 
 namespace stepcast {
@@ -124,7 +125,7 @@ namespace {
 std::vector<std::string> doubts_of(const Outputs& outputs) {
   const std::string column =
       outputs.sensitive_column == "step_seconds" ? "the step time" : outputs.sensitive_column;
-  const std::string doubt = doubt_sentence(outputs.sensitivity, column + " at " + outputs.sensitive_point);
+  const std::string doubt = variance_sentence(outputs.sensitivity, column + " at " + outputs.sensitive_point);
   return doubt.empty() ? std::vector<std::string>{} : std::vector{doubt};
 }
 
@@ -158,9 +159,11 @@ void write_page(const std::filesystem::path& folder, const Outputs& outputs, con
   if (!outputs.published.empty()) page.published = to_results(scenario.name, outputs.published);
   page.sensitivity = sensitivity_results(scenario.name, outputs.sensitive_point, outputs.sensitive_column,
                                          outputs.sensitivity);
-  page.scenario_text = read_file(scenario.file);
-  for (const std::filesystem::path& file : scenario.defaults)
-    page.scenario_text += fmt::format("\n# defaults: {}\n", file.string()) + read_file(file);
+  page.scenario_text = read_file(file_of(scenario.file));
+  for (const std::filesystem::path& path : scenario.defaults) {
+    if (file_of(path) != file_of(scenario.file))
+      page.scenario_text += fmt::format("\n# defaults: {}\n", path.string()) + read_file(file_of(path));
+  }
   for (const Assumption& one : scenario.assumptions)
     page.assumptions.push_back({one.key, range_text(one), one.why});
   page.change = outputs.change;

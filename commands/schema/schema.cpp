@@ -20,6 +20,7 @@
 #include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
+#include "scenarios/reader/scenario_documents.hpp"
 
 namespace stepcast {
 
@@ -229,7 +230,7 @@ Errors errors_of(const std::filesystem::path& file, std::string& kind) {
   Errors errors;
   note(
       [&] {
-        YamlNode root = read_yaml(file);
+        YamlNode root = file_of(file) == file ? read_yaml(file) : read_with_defaults(file).root;
         const FileKind& found = kind_of(root);
         kind = found.name;
         if (kind == "scenario") set_kind_of_stack(root, errors);
@@ -243,7 +244,21 @@ Errors errors_of(const std::filesystem::path& file, std::string& kind) {
   return errors;
 }
 
-void check(const std::vector<std::string>& files) {
+/// The paths of all scenarios, for a file that holds several.
+std::vector<std::string> paths_to_check(const std::vector<std::string>& files) {
+  std::vector<std::string> paths;
+  for (const std::string& file : files) {
+    try {
+      for (const auto& path : scenarios_in(file)) paths.push_back(path.string());
+    } catch (const InputError&) {
+      paths.push_back(file);  // the same error is reported with those of the other files
+    }
+  }
+  return paths;
+}
+
+void check(const std::vector<std::string>& given) {
+  const std::vector<std::string> files = paths_to_check(given);
   std::size_t wrong = 0, count = 0;
   for (const std::string& file : files) {
     std::string kind;

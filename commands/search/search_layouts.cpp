@@ -7,10 +7,10 @@
 #include <iterator>
 #include <limits>
 
-#include "commands/possible_layouts.hpp"
 #include "commands/scenario_options.hpp"
-#include "commands/search/told_apart.hpp"
-#include "commands/search_space.hpp"
+#include "commands/search/best_probabilities.hpp"
+#include "commands/search_space/possible_layouts.hpp"
+#include "commands/search_space/search_space.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"

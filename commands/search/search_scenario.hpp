@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "commands/search_space.hpp"
+#include "commands/search_space/search_space.hpp"
 #include "forecast/forecast.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/resource_limits.hpp"

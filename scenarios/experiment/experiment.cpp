@@ -7,10 +7,10 @@
 
 #include "models/layer_times/compression_times.hpp"
 #include "platforms/topology.hpp"
-#include "scenarios/experiment/read_noise.hpp"
-#include "scenarios/experiment/read_run.hpp"
-#include "scenarios/experiment/read_setting.hpp"
+#include "scenarios/experiment/noise_and_data.hpp"
+#include "scenarios/experiment/run_keys.hpp"
 #include "scenarios/experiment/software_stack.hpp"
+#include "scenarios/experiment/times_and_memory.hpp"
 #include "scenarios/experiment/usual_kernels.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/sweep.hpp"

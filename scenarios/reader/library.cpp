@@ -8,6 +8,7 @@
 #include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "models/loader.hpp"
+#include "scenarios/reader/scenario_documents.hpp"
 
 namespace stepcast {
 std::filesystem::path data_folder() {
@@ -39,19 +40,22 @@ std::filesystem::path data_file(const YamlValue& name, const std::string& folder
 
 std::string scenario_file(const std::string& name) {
   constexpr std::string_view kFolder = "scenarios/", kEnding = ".yaml";
-  const bool path = name.starts_with(kFolder) && name.ends_with(kEnding);  // of the sources
-  const std::filesystem::path relative = path ? name.substr(kFolder.size()) : name + ".yaml",
+  const auto hash = std::min(name.find('#'), name.size());
+  const std::string base = name.substr(0, hash), in_file = name.substr(hash);
+  const bool path = base.starts_with(kFolder) && base.ends_with(kEnding);  // of the sources
+  const std::filesystem::path relative = path ? base.substr(kFolder.size()) : base + ".yaml",
                               shipped = data_folder() / "scenarios" / relative;
   const bool inside =
       relative.is_relative() && *relative.begin() != ".." && relative.lexically_normal() == relative;
   std::error_code error;
-  const bool is_name = inside && (path || !name.ends_with(kEnding)) && !std::filesystem::exists(name, error);
-  return is_name && std::filesystem::exists(shipped, error) ? shipped.string() : name;
+  const bool is_name = inside && (path || !base.ends_with(kEnding)) && !std::filesystem::exists(base, error);
+  return is_name && std::filesystem::exists(shipped, error) ? shipped.string() + in_file : name;
 }
 
 void check_scenario_file(const std::filesystem::path& file) {
   std::error_code error;
-  if (is_standard_input(file) || file.extension() == ".yaml" || std::filesystem::exists(file, error)) return;
+  if (is_standard_input(file) || file_of(file).extension() == ".yaml" || std::filesystem::exists(file, error))
+    return;
   throw InputError(fmt::format("{}: expected a path that ends in .yaml or a name in scenarios/{}",
                                printable(file.string()),
                                word_advice(file.string(), names_in(data_folder() / "scenarios"))));

@@ -9,6 +9,7 @@
 #include "core/text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/library.hpp"
+#include "scenarios/reader/scenario_documents.hpp"
 
 namespace stepcast {
 namespace {
@@ -42,21 +43,17 @@ void merge(YamlNode& base, YamlNode&& over) {
 }
 
 YamlNode read_file(const std::filesystem::path& file, std::vector<std::filesystem::path>& files) {
-  YamlNode root = read_yaml(file);
+  YamlNode root = read_scenario_document(file);
   if (root.kind != YamlNode::Kind::mapping) YamlValue(root, "").expected("a scenario, a mapping");
   files.push_back(file);
   const YamlNode* named = root.find("defaults");
   if (named == nullptr) return root;
   const YamlValue name(*named, "defaults");
-  if (!name.text().ends_with(".yaml")) name.expected("the path of a scenario, ending in .yaml");
-  const auto parent = file.parent_path() / name.text();
-  std::error_code error;
-  if (!std::filesystem::exists(parent, error)) name.refuse("there is no file " + parent.string());
-  const auto is_parent = [&](const auto& known) { return std::filesystem::equivalent(known, parent, error); };
-  if (std::ranges::any_of(files, is_parent))
+  const auto parent = path_of_defaults(name, file);
+  if (std::ranges::any_of(files, [&](const auto& known) { return same_scenario(known, parent); }))
     name.refuse(fmt::format("{} would inherit from itself", parent.string()));
   if (files.size() >= kMostFiles)
-    name.refuse(fmt::format("more than {} files inherit from one another", kMostFiles));
+    name.refuse(fmt::format("more than {} scenarios inherit from one another", kMostFiles));
   std::erase_if(root.entries, [](const auto& entry) { return entry.first.text == "defaults"; });
   YamlNode base = read_file(parent, files);
   std::erase_if(base.entries,
@@ -139,7 +136,8 @@ const Fields<Scenario>& scenario_fields() {
                        read_name, "a name for the results"),
        field("description", &Scenario::description, text(), otherwise("empty"), "printed by `show scenario`"),
        field<Scenario>({"defaults", "path", "", "none",
-                        "another scenario, whose keys hold if this file does not give them"}),
+                        "another scenario, whose keys hold if this one does not give them: a path, or a name "
+                        "in the same file"}),
        field<Scenario>({"sweep", "sweep", "", "none", "values that vary from point to point"},
                        [](const YamlValue& value, Scenario& scenario) {
                          read_sweep(value, scenario.points, scenario.sweep_keys);

@@ -1,7 +1,14 @@
 #include "core/text.hpp"
 
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <new>
+#include <stdexcept>
 #include <string>
+#include <system_error>
+
+#include "core/error.hpp"
+#include "core/expects.hpp"
 
 using namespace stepcast;
 
@@ -163,4 +170,32 @@ TEST_CASE("dates have the forms of ISO 8601", "[core]") {
   CHECK_THAT(today(), Catch::Matches("20[0-9]{2}-[01][0-9]-[0-3][0-9]"));
   CHECK_THAT(date_and_time(),
              Catch::Matches("20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z"));
+}
+
+TEST_CASE("each kind of error has the exit code that users' scripts rely on", "[core][errors]") {
+  CHECK(exit_code_of(std::logic_error("")) == ExitCode{1});
+  CHECK(exit_code_of(InputError("")) == ExitCode{2});
+  CHECK(exit_code_of(LimitError("")) == ExitCode{3});
+  CHECK(exit_code_of(Interrupted("")) == ExitCode{4});
+  CHECK(exit_code_of(RankLost("")) == ExitCode{4});
+  CHECK(exit_code_of(OutsideTolerance("")) == ExitCode{5});
+}
+
+TEST_CASE("what has run out is named in one line, with the exit code of a limit", "[core][errors]") {
+  CHECK(exit_code_of(std::bad_alloc()) == ExitCode{3});
+  CHECK_THAT(error_text(std::bad_alloc()), Catch::Matchers::StartsWith("out of memory; "));
+  const std::system_error files(EMFILE, std::generic_category(), "socketpair");
+  CHECK(exit_code_of(files) == ExitCode{3});
+  CHECK(error_text(files) == "socketpair: Too many open files; raise the limit (ulimit -n)");
+  CHECK(exit_code_of(std::system_error(EIO, std::generic_category())) == ExitCode{1});
+}
+TEST_CASE("what a caller must guarantee is checked where NDEBUG is not defined", "[core]") {
+  CHECK_NOTHROW(expects(true, "nothing"));
+  if (kChecksCallers) {
+    CHECK_THROWS_WITH(
+        expects(false, "a rank of the plan"),
+        Catch::Contains("text_test.cpp:") && Catch::EndsWith("expected of the caller: a rank of the plan"));
+  } else {
+    CHECK_NOTHROW(expects(false, "a rank of the plan"));
+  }
 }

@@ -2,11 +2,14 @@
 #include <sys/time.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <set>
+#include <string>
 
 #include "core/cli/command_line.hpp"
 #include "core/error.hpp"
@@ -15,10 +18,74 @@
 #include "strategies/registry.hpp"
 #include "tests/drawn/case_check.hpp"
 #include "tests/drawn/law_checks.hpp"
-#include "tests/drawn/tally.hpp"
 #include "tests/drawn/yaml_text.hpp"
 
 namespace stepcast::drawn {
+
+/// Counts of all cases, and the largest difference of each law.
+class Tally {
+ public:
+  void take(const CaseResult& result);
+  void take(const Finding& finding, std::uint32_t number);  ///< @param number  of the case
+
+  int broken() const { return broken_; }
+  void write_csv(const std::filesystem::path& file) const;
+  std::string text() const;  ///< the same as a table
+
+ private:
+  struct OfLaw {
+    int cases = 0, broken = 0;
+    double largest = 0, bound = 0;
+    std::uint32_t number = 0;  ///< case with the largest difference
+  };
+
+  std::map<std::string, OfLaw> laws_;
+  std::map<std::string, int> strategies_, platforms_;
+  int cases_ = 0, refused_ = 0, other_size_ = 0, broken_ = 0;
+};
+
+void Tally::take(const CaseResult& result) {
+  refused_ += result.refused();
+  other_size_ += result.other_size;
+  if (result.strategy.empty()) return;
+  ++cases_;
+  ++strategies_[result.strategy];
+  ++platforms_[result.platform];
+  for (const Finding& finding : result.findings) take(finding, result.number);
+}
+
+void Tally::take(const Finding& finding, std::uint32_t number) {
+  OfLaw& law = laws_[finding.law];
+  ++law.cases;
+  law.broken += finding.broken() ? 1 : 0;
+  broken_ += finding.broken() ? 1 : 0;
+  if (finding.difference > law.largest) law.number = number;
+  law.largest = std::max(law.largest, finding.difference);
+  law.bound = std::max(law.bound, finding.bound);
+}
+
+void Tally::write_csv(const std::filesystem::path& file) const {
+  std::ofstream out(file);
+  out << "kind,name,count,broken,bound,largest_difference,case\n";
+  out << fmt::format("all,cases,{},{},,,\nall,refused,{},,,,\nall,other size,{},,,,\n", cases_, broken_,
+                     refused_, other_size_);
+  for (const auto& [name, law] : laws_)
+    out << fmt::format("law,\"{}\",{},{},{},{:.3g},{}\n", name, law.cases, law.broken,
+                       std::isfinite(law.bound) ? fmt::format("{:g}", law.bound) : "", law.largest,
+                       law.number);
+  for (const auto& [name, count] : strategies_) out << fmt::format("strategy,{},{},,,,\n", name, count);
+  for (const auto& [name, count] : platforms_) out << fmt::format("platform,{},{},,,,\n", name, count);
+}
+
+std::string Tally::text() const {
+  std::string text = fmt::format("{} cases, and {} scenarios that were refused and {} of another size\n",
+                                 cases_, refused_, other_size_);
+  for (const auto& [name, law] : laws_)
+    text += fmt::format("{:28} {:7} times, {:4} broken, largest difference {:.3g} (case {}), bound {:g}\n",
+                        name, law.cases, law.broken, law.largest, law.number, law.bound);
+  return text;
+}
+
 namespace {
 
 namespace fs = std::filesystem;

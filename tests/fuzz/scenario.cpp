@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "commands/search_space.hpp"
+#include "commands/search_space/search_space.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "tests/fuzz/input.hpp"
 

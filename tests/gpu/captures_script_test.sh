@@ -10,7 +10,7 @@ grep -q '^set' out && fail "help: code is printed"
 
 mkdir bin
 export PATH=$work/bin:$PATH
-printf '#!/bin/sh\necho "GPU 0: pretended"\n' >bin/nvidia-smi
+printf '#!/bin/sh\necho "GPU 0: fake"\n' >bin/nvidia-smi
 # The first call loses the GPU at mesh-2k and has no time for alexnet.
 cat >stepcast-gpu <<'END'
 #!/bin/sh

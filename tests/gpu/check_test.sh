@@ -1,5 +1,5 @@
 #!/bin/bash
-# stepcast-gpu check on a pretended GPU: it prints a row for each layer at once, so that the rows before a layer that hangs are kept.
+# stepcast-gpu check on a fake GPU: it prints a row for each layer at once, so that the rows before a layer that hangs are kept.
 # capture-all without a list takes a few networks, and what cannot fit is left out whatever the time.
 # Usage: tests/gpu/check_test.sh STEPCAST_GPU_PRETENDED
 program=$(realpath "$1")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# tools/gpu-first-contact.sh: without a GPU one line within a second and exit code 2; on a pretended device its stages, the
+# tools/gpu-first-contact.sh: without a GPU one line within a second and exit code 2; on a fake device its stages, the
 # archive after each of them, on TERM and as the start of the next call, and its last words.
 # Usage: tests/gpu/first_contact_test.sh
 . "$(dirname "$0")/../setup.sh"
@@ -23,7 +23,7 @@ if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
   [ -e results ] && fail "no GPU: files were left behind"
 fi
 
-printf '#!/bin/sh\necho "GPU 0: pretended"\n' >bin/nvidia-smi
+printf '#!/bin/sh\necho "GPU 0: fake"\n' >bin/nvidia-smi
 printf '#!/bin/sh\necho "$*" >>"$ASKED"\necho "ERROR SUMMARY: 0 errors"\n' >bin/compute-sanitizer
 cat >bin/python3 <<'END'
 #!/bin/sh

@@ -1,5 +1,5 @@
 #!/bin/bash
-# stepcast-gpu run and stepcast validate --device on a pretended GPU: a rank that dies or hangs in one point costs that point alone,
+# stepcast-gpu run and stepcast validate --device on a fake GPU: a rank that dies or hangs in one point costs that point alone,
 # and all points use the links and traces that were measured once.
 # Usage: tests/gpu/points_test.sh STEPCAST_GPU_PRETENDED STEPCAST
 program=$(realpath "$1")

@@ -22,7 +22,7 @@ fi
 # through the second time.
 cat >bin/nvidia-smi <<'END'
 #!/bin/sh
-echo "GPU 0: pretended"
+echo "GPU 0: fake"
 END
 cat >stepcast-gpu <<'END'
 #!/bin/sh
@@ -134,7 +134,7 @@ says "below 0.9 of PyTorch: f32,nchw,64,320.0,640.0,0.500"
 [ "$(grep -c torch asked)" -eq 1 ] || fail "PyTorch was timed again"
 
 # Two GPUs: NCCL begins with one communicator alone, and a point that hangs or fails costs only itself. MODELS chooses.
-printf '#!/bin/sh\necho "GPU 0: pretended"\necho "GPU 1: pretended"\n' >bin/nvidia-smi
+printf '#!/bin/sh\necho "GPU 0: fake"\necho "GPU 1: fake"\n' >bin/nvidia-smi
 printf '#!/bin/sh\nexit 1\n' >bin/python3
 cat >stepcast-gpu <<'END'
 #!/bin/sh

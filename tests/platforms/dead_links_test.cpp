@@ -1,8 +1,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "routes.hpp"
-#include "shapes.hpp"
+#include "built_platforms.hpp"
 
 namespace stepcast::dead_links_test {
 

@@ -2,8 +2,7 @@
 #include <map>
 #include <set>
 
-#include "routes.hpp"
-#include "shapes.hpp"
+#include "built_platforms.hpp"
 
 using namespace stepcast;
 

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <set>
 
+#include "built_platforms.hpp"
 #include "platforms/platform_table.hpp"
-#include "routes.hpp"
 
 using namespace stepcast;
 

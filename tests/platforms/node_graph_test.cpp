@@ -1,7 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "routes.hpp"
-#include "shapes.hpp"
+#include "built_platforms.hpp"
 
 using namespace stepcast;
 

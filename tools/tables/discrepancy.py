@@ -30,11 +30,17 @@ def devices_per_server(platform):
     return int(re.search(r"^  devices: (\d+)", (ROOT / f"platforms/{platform}.yaml").read_text(), re.M).group(1))
 
 
+def texts_of_scenarios():
+    """The text of each scenario of scenarios/published by its name; a file holds several."""
+    texts = [text for file in sorted((ROOT / "scenarios/published").glob("*.yaml")) for text in file.read_text().split("\n---\n")]
+    return {re.search(r"^name: (\S+)", text, re.M).group(1): text for text in texts}
+
+
 def read_rows():
     """A row a figure: z = log(published step / forecast step), and the scales of the term relative to the figure that was fed in."""
     figures = {row["id"]: row for row in read_csv("scenarios/published/figures.csv")}
     fed_in = {row["experiment"]: row for row in figures.values() if row["role"] == "base"}
-    rows = []
+    rows, scenarios = [], texts_of_scenarios()
     for row in read_csv(DATA):
         figure = figures[row["id"]]
         per_server = devices_per_server(figure["platform"])
@@ -44,7 +50,7 @@ def read_rows():
         rows.append({
             "experiment": row["experiment"], "group": row["group"], "part": row["part"],
             "ideal_error": float(row["ideal_error"]) if row["ideal_error"] else None,
-            "changed": "tuned:" in (ROOT / f"scenarios/published/{row['experiment']}.yaml").read_text(),
+            "changed": "tuned:" in scenarios[row["experiment"]],
             "doublings": math.log2(int(figure["devices"]) / int(fed_in[row["experiment"]]["devices"])),
             "z": math.log(median / float(row["published"])), "inside": inside, "between": between,
             "low": math.log(float(row["low_90"]) / median), "high": math.log(float(row["high_90"]) / median)})

@@ -22,9 +22,9 @@
 #include "report/results/manifest.hpp"
 #include "report/results/results.hpp"
 #include "runtime/rendezvous/store.hpp"
+#include "validate/launch/pending_connections.hpp"
 #include "validate/launch/rank_agent.hpp"
 #include "validate/launch/rank_processes.hpp"
-#include "validate/launch/stranger_queue.hpp"
 
 namespace stepcast {
 namespace {
@@ -32,7 +32,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kClockPings = 20;
-constexpr int kMostNamed = 100;  // strangers in the log
+constexpr int kMostNamed = 100;  // connections without the token in the log
 
 StoreClock::time_point in_time() {
   return StoreClock::now() + kFrameTime;
@@ -159,11 +159,11 @@ std::string Rendezvous::endpoint() const {
 }
 
 void Rendezvous::accept_connections() {
-  StrangerQueue strangers(listener_, ranks_.token);
+  PendingConnections pending(listener_, ranks_.token);
   while (!stopping_) {
     try {
-      strangers.wait([this](int socket, const std::string& peer) { admit(socket, peer); },
-                     [this](const std::string& peer) { note_stranger(peer, "it did not show the token"); });
+      pending.wait([this](int socket, const std::string& peer) { admit(socket, peer); },
+                   [this](const std::string& peer) { note_stranger(peer, "it did not show the token"); });
     } catch (const std::exception&) {
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();

@@ -43,7 +43,8 @@ struct RankHost {
 
 /// The endpoint to which the agents of ranks on other machines connect. It copies the states of their ranks
 /// into the control block, as if they ran here, their files into the launcher's folder, and the endpoints of
-/// each rank to all others. Strangers (StrangerQueue) are named in strangers.log.
+/// each rank to all others. Connections that do not show the token (PendingConnections) are named in
+/// strangers.log.
 class Rendezvous {
  public:
   /// Listens. @param arguments  of stepcast-rank, for all ranks @throws InputError if the address cannot be

@@ -1,5 +1,6 @@
 #include "forecast/processes/process_pool.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,12 +11,15 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <map>
 #include <set>
 
 #include "core/error.hpp"
+#include "forecast/processes/journal.hpp"
+#include "tests/report/temporary_folder.hpp"
 
 using namespace stepcast;
 
@@ -236,4 +240,25 @@ TEST_CASE("a task that fails or dies in a shared process ends no other task", "[
     CHECK_THROWS_AS(throw_failure(results.at(3)), InputError);
     CHECK_THROWS_AS(throw_failure(results.at(7)), std::runtime_error);
   }
+}
+
+TEST_CASE("a journal is flushed to the disk once a second and at the end, not with every line",
+          "[commands]") {
+  static int flushed = 0;
+  const TemporaryFolder folder;
+  JournalWriter journal(folder.path() / "j.jsonl", [](const std::filesystem::path&) { ++flushed; });
+  journal.flush();
+  CHECK(flushed == 0);  // there is nothing to flush, and no file
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  int lines = 0;
+  for (; seconds() < 2.5; ++lines) journal.add("s", fmt::format("{}", lines), Row{});
+  CHECK(lines > 100);
+  CHECK(flushed >= 1);  // twice, unless this process was held up
+  CHECK(flushed <= 2);
+  const int before = flushed;
+  journal.flush();
+  CHECK(flushed == before + 1);
 }

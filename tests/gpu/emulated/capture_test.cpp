@@ -9,12 +9,12 @@
 
 #include "core/yaml.hpp"
 #include "cuda_on_host.hpp"
+#include "fake_cuda.hpp"
 #include "kernels/cudnn/backend.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"
 #include "kernels/network/network.hpp"
 #include "learned_curve.hpp"
 #include "partitioned_training.hpp"
-#include "pretended_cuda.hpp"
 #include "spatial_training.hpp"
 
 // Tests of captures on a fake GPU: that a trace is complete, and that no call of a step allocates, frees or
@@ -112,7 +112,7 @@ void check_trace(const Trace& trace, const Model& model) {
 
 }  // namespace
 
-TEST_CASE("whole steps of all kinds of layers can be captured, also as CUDA graphs", "[pretended][long]") {
+TEST_CASE("whole steps of all kinds of layers can be captured, also as CUDA graphs", "[fake][long]") {
   const std::vector<std::string> texts{kImages, kMesh,     pools("[3, 24, 28]"), kSequences,
                                        kStack,  kResidual, kTokenNetwork};
   const auto number = GENERATE(range<std::size_t>(0, 7));
@@ -149,7 +149,7 @@ Trained trained(const GpuOptions& gpu, const Model& model, const PartOptions& pa
 }  // namespace
 
 TEST_CASE("batch norms that compute additions and ReLUs train like separate layers, to rounding",
-          "[pretended][fused]") {
+          "[fake][fused]") {
   const auto layout = GENERATE(ImageLayout::nchw, ImageLayout::nhwc);
   const bool accumulate = GENERATE(false, true);
   const Model model = model_of(kResidual);
@@ -165,7 +165,7 @@ TEST_CASE("batch norms that compute additions and ReLUs train like separate laye
 }
 
 TEST_CASE("a batch norm that computes a ReLU keeps one map in place of three, and its trace says so",
-          "[pretended][fused]") {
+          "[fake][fused]") {
   const Model model = model_of(kResidual);
   const CaptureOptions options{.batch = 2, .steps = kSteps, .warm_up = 1};
   const Trace trace = capture_on_gpu({.precision = GpuPrecision::bf16}, model, options);
@@ -180,14 +180,14 @@ TEST_CASE("a batch norm that computes a ReLU keeps one map in place of three, an
   for (const bool fuses : {false, true}) {
     const auto backend = make_cudnn_backend({.fuses = fuses});
     const Network network(*backend, model, {.batch = 2});
-    maps[fuses] = pretended::allocations_of(sizeof(float) * 2 * 8 * 8 * 6);
+    maps[fuses] = fake::allocations_of(sizeof(float) * 2 * 8 * 8 * 6);
   }
   // Forward: relu1, add2 and relu2 have none. Backward: relu1 and relu2 pass their gradients on; bn2 has one
   // for relu1, which add2 has not.
   CHECK(maps[false] - maps[true] == 4);
 }
 
-TEST_CASE("one kernel updates all layers, to the bits of one kernel a layer", "[pretended][fused]") {
+TEST_CASE("one kernel updates all layers, to the bits of one kernel a layer", "[fake][fused]") {
   const Model model = model_of(kImages);
   const auto kind = GENERATE(Optimizer::Kind::sgd, Optimizer::Kind::adam);
   std::vector<std::vector<float>> values;
@@ -211,7 +211,7 @@ TEST_CASE("one kernel updates all layers, to the bits of one kernel a layer", "[
 }
 
 TEST_CASE("one kernel converts all weights, and one all gradients, to the bits of one kernel a layer",
-          "[pretended][fused]") {
+          "[fake][fused]") {
   const Model model = model_of(kImages);
   const bool accumulate = GENERATE(false, true);
   std::vector<std::vector<float>> values;
@@ -240,7 +240,7 @@ TEST_CASE("one kernel converts all weights, and one all gradients, to the bits o
   CHECK(launches[0] - launches[1] == (6 - 1) + (2 - 1) + (accumulate ? 4 - 1 : 0));
 }
 
-TEST_CASE("a part of the layers converts its own weights and gradients alone", "[pretended][fused]") {
+TEST_CASE("a part of the layers converts its own weights and gradients alone", "[fake][fused]") {
   const Model model = model_of(kImages);
   const GpuOptions bf16{.precision = GpuPrecision::bf16};
   const auto backend = make_cudnn_backend(bf16), other = make_cudnn_backend(bf16);
@@ -259,7 +259,7 @@ TEST_CASE("a part of the layers converts its own weights and gradients alone", "
 }
 
 TEST_CASE("layers share the time of the kernel that updates all of them by their parameters",
-          "[pretended][fused]") {
+          "[fake][fused]") {
   const Model model = model_of(kImages);
   const Trace trace =
       capture_on_gpu({.precision = GpuPrecision::f32}, model, {.batch = 2, .steps = kSteps, .warm_up = 1});
@@ -273,16 +273,16 @@ TEST_CASE("layers share the time of the kernel that updates all of them by their
                              "elements")));
 }
 
-TEST_CASE("what a CUDA graph cannot hold is refused while one is captured", "[pretended]") {
+TEST_CASE("what a CUDA graph cannot hold is refused while one is captured", "[fake]") {
   void* memory = nullptr;
-  pretended::capturing() = true;
+  fake::capturing() = true;
   const cudaError_t made = cudaMalloc(&memory, 8), waited = cudaStreamSynchronize(nullptr);
-  pretended::capturing() = false;
+  fake::capturing() = false;
   CHECK(made != cudaSuccess);
   CHECK(waited != cudaSuccess);
 }
 
-TEST_CASE("a step as a graph trains like the step that was captured", "[pretended]") {
+TEST_CASE("a step as a graph trains like the step that was captured", "[fake]") {
   const Model model = model_of(kImages);
   std::vector<std::vector<float>> trained;
   for (const bool as_graph : {false, true}) {
@@ -299,7 +299,7 @@ TEST_CASE("a step as a graph trains like the step that was captured", "[pretende
   CHECK(trained[0] == trained[1]);
 }
 
-TEST_CASE("the layers of a step whose passes are replayed as graphs share its time", "[pretended][graphs]") {
+TEST_CASE("the layers of a step whose passes are replayed as graphs share its time", "[fake][graphs]") {
   const Model model = model_of(kImages);
   const Trace trace = capture_on_gpu({.graphs = true}, model, {.batch = 2, .steps = kSteps, .warm_up = 1});
   check_trace(trace, model);
@@ -317,7 +317,7 @@ TEST_CASE("the layers of a step whose passes are replayed as graphs share its ti
                                                "layers share its time as they do without graphs")));
 }
 
-TEST_CASE("attention layers share the memory of their scores, and fused ones have none", "[pretended]") {
+TEST_CASE("attention layers share the memory of their scores, and fused ones have none", "[fake]") {
   const Model model = model_of(R"(
 name: three
 source: test
@@ -336,7 +336,7 @@ layers:
     const auto backend = make_cudnn_backend(options);
     const Network network(*backend, model, {.batch = 3});
     const std::size_t element = options.precision == GpuPrecision::bf16 ? 2 : 4;
-    return pretended::allocations_of(element * 3 * 4 * 7 * 7);
+    return fake::allocations_of(element * 3 * 4 * 7 * 7);
   };
   CHECK(squares({}) == 1 + 3);  // scores, and the probabilities of each layer
   CHECK(squares({.precision = GpuPrecision::bf16, .fuses = false}) == 1 + 3);
@@ -348,7 +348,7 @@ layers:
 }
 
 TEST_CASE("a network whose tensors are too large for cuDNN's calls is refused before it is built",
-          "[pretended][errors]") {
+          "[fake][errors]") {
   Model model = model_of(kImages);
   model.layers.front().output = {128, 4096, 4096};
   CHECK_THROWS_WITH(check_capture_fits({}, model, {.batch = 1}),
@@ -356,7 +356,7 @@ TEST_CASE("a network whose tensors are too large for cuDNN's calls is refused be
                                     "less than 2^31; take a smaller batch"));
 }
 
-TEST_CASE("a shard of tensor-parallel layers is captured in its own shapes", "[pretended]") {
+TEST_CASE("a shard of tensor-parallel layers is captured in its own shapes", "[fake]") {
   const SharedPart part = tensor_shard(model_of(kStack), 2, 1);
   CaptureOptions options{.batch = 2, .steps = kSteps, .warm_up = 1};
   options.part.tensor_shard = &part;

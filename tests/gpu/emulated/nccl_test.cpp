@@ -6,12 +6,12 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "fake_cuda.hpp"
+#include "fake_nccl.hpp"
+#include "fake_streams.hpp"
 #include "gpu/nccl/nccl_backend.hpp"
 #include "kernels/cudnn/cuda/handles.hpp"
 #include "kernels/cudnn/runtime/device.hpp"
-#include "pretended_cuda.hpp"
-#include "pretended_nccl.hpp"
-#include "pretended_streams.hpp"
 #include "runtime/rendezvous/store.hpp"
 #include "tests/report/temporary_folder.hpp"
 
@@ -33,7 +33,7 @@ Values values_of(int rank, std::size_t count) {
 
 /// A rank with a GPU of its own in a group.
 NcclRank member(int rank, int ranks, double timeout = 30) {
-  pretended::device_count() = 8;
+  fake::device_count() = 8;
   return {.device = rank, .rank = rank, .group_rank = rank, .group_size = ranks, .timeout = timeout};
 }
 
@@ -76,7 +76,7 @@ std::string loss_beside_failure() {
   const auto group = join_nccl(member(0, 2), id);
   const std::jthread fails([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    pretended::break_groups();
+    fake::break_groups();
   });
   Values memory(4);
   return loss([&] { group->run({.kind = LibraryCollective::Kind::all_reduce}, memory.data(), 4, nullptr); });
@@ -84,7 +84,7 @@ std::string loss_beside_failure() {
 
 }  // namespace
 
-TEST_CASE("all-reduce and broadcast give the result to all ranks, reduce to the root", "[pretended]") {
+TEST_CASE("all-reduce and broadcast give the result to all ranks, reduce to the root", "[fake]") {
   for (const Values& one : after(3, 5, LibraryCollective{.kind = LibraryCollective::Kind::all_reduce}))
     CHECK(one == Values{kSum, 2 * kSum, 3 * kSum, 4 * kSum, 5 * kSum});
   for (const Values& one :
@@ -95,8 +95,7 @@ TEST_CASE("all-reduce and broadcast give the result to all ranks, reduce to the 
   CHECK(reduced[2] == Values{kSum, 2 * kSum});
 }
 
-TEST_CASE("reduce-scatter leaves each part with its owner, and all-gather collects the parts",
-          "[pretended]") {
+TEST_CASE("reduce-scatter leaves each part with its owner, and all-gather collects the parts", "[fake]") {
   const bool even = GENERATE(true, false);
   const std::int64_t first = even ? 2 : 1;  // elements of each of the first two parts; the third has the rest
   LibraryCollective call{.kind = LibraryCollective::Kind::reduce_scatter,
@@ -114,7 +113,7 @@ TEST_CASE("reduce-scatter leaves each part with its owner, and all-gather collec
   }
 }
 
-TEST_CASE("a round of an exchange sends the values before the round", "[pretended]") {
+TEST_CASE("a round of an exchange sends the values before the round", "[fake]") {
   const auto all = after(3, 4, [](int rank) {
     LibraryCollective call{.kind = LibraryCollective::Kind::exchange};
     call.rounds = {{{.way = Transfer::Way::send, .peer = (rank + 1) % 3, .slice = {0, 2}, .after = {}},
@@ -135,14 +134,14 @@ TEST_CASE("a round of an exchange sends the values before the round", "[pretende
 }
 
 TEST_CASE("memory for the largest round of an exchange is there before any rank waits for another",
-          "[pretended]") {
+          "[fake]") {
   constexpr std::int64_t kLargest = 1000;  // [floats]; the first round receives one
   std::atomic<int> waits = 0, without_memory = 0;
-  pretended::behaviour() = {};
-  pretended::behaviour().on_call = [&](const pretended::Op& op) {
-    if (op.kind != pretended::Op::Kind::send || op.count != 1) return;
+  fake::behaviour() = {};
+  fake::behaviour().on_call = [&](const fake::Op& op) {
+    if (op.kind != fake::Op::Kind::send || op.count != 1) return;
     ++waits;
-    if (pretended::allocations_of(kLargest * sizeof(float)) == 0) ++without_memory;
+    if (fake::allocations_of(kLargest * sizeof(float)) == 0) ++without_memory;
   };
   after(2, kLargest, [](int rank) {
     const auto exchanged = [rank](std::int64_t floats) -> Round {
@@ -155,10 +154,10 @@ TEST_CASE("memory for the largest round of an exchange is there before any rank 
   });
   CHECK(waits == 2);
   CHECK(without_memory == 0);
-  pretended::behaviour() = {};
+  fake::behaviour() = {};
 }
 
-TEST_CASE("a link carries messages in one direction and in order", "[pretended]") {
+TEST_CASE("a link carries messages in one direction and in order", "[fake]") {
   const std::string id = nccl_unique_id();
   Values sent = values_of(0, 6), got(6);
   {
@@ -174,17 +173,16 @@ TEST_CASE("a link carries messages in one direction and in order", "[pretended]"
   CHECK(got == sent);
 }
 
-TEST_CASE("a call that NCCL launches later is waited for", "[pretended]") {
-  pretended::behaviour() = {.answers_in_progress = 5};
+TEST_CASE("a call that NCCL launches later is waited for", "[fake]") {
+  fake::behaviour() = {.answers_in_progress = 5};
   for (const Values& one : after(3, 2, LibraryCollective{.kind = LibraryCollective::Kind::all_reduce}))
     CHECK(one == Values{kSum, 2 * kSum});
-  pretended::behaviour() = {};
+  fake::behaviour() = {};
 }
 
-TEST_CASE("a call that fails within a group of calls ends the group before it aborts",
-          "[pretended][errors]") {
+TEST_CASE("a call that fails within a group of calls ends the group before it aborts", "[fake][errors]") {
   // The first operation of each rank connects it; the third of the two ranks' is the first of the group.
-  pretended::behaviour() = {.fails_at = 2};
+  fake::behaviour() = {.fails_at = 2};
   std::vector<std::string> words(2);
   const std::string id = nccl_unique_id();
   std::vector<Values> memory(2, Values(4));
@@ -201,21 +199,21 @@ TEST_CASE("a call that fails within a group of calls ends the group before it ab
     });
   }
   threads.clear();
-  CHECK(pretended::behaviour().aborts == 2);
-  CHECK(pretended::behaviour().aborts_in_group == 0);
+  CHECK(fake::behaviour().aborts == 2);
+  CHECK(fake::behaviour().aborts_in_group == 0);
   // The other rank may still be waiting for its connection when the communicator is aborted.
   for (const std::string& one : words) CHECK_THAT(one, Catch::Contains("NCCL gave up during "));
   CHECK((words[0] + words[1]).find("NCCL gave up during an exchange: ncclSend: ") != std::string::npos);
-  pretended::behaviour() = {};
+  fake::behaviour() = {};
 }
 
-TEST_CASE("a group that gave up gives the same cause for what is called afterwards", "[pretended][errors]") {
-  pretended::behaviour() = {};
+TEST_CASE("a group that gave up gives the same cause for what is called afterwards", "[fake][errors]") {
+  fake::behaviour() = {};
   const std::string id = nccl_unique_id();
   std::jthread other([&] { join_nccl(member(1, 2), id); });
   const auto group = join_nccl(member(0, 2), id);
   other.join();  // or one of its calls fails
-  pretended::fail_next_call();
+  fake::fail_next_call();
   Values memory(4);
   const auto run = [&] {
     group->run({.kind = LibraryCollective::Kind::all_reduce}, memory.data(), 4, nullptr);
@@ -224,20 +222,20 @@ TEST_CASE("a group that gave up gives the same cause for what is called afterwar
   CHECK_THAT(first,
              Catch::StartsWith("rank 0 on cuda:0: NCCL gave up during an all-reduce: ncclAllReduce: "));
   CHECK(loss(run) == first);
-  pretended::behaviour() = {};
+  fake::behaviour() = {};
 }
 
-TEST_CASE("ranks of a group and of a link are connected when they have joined", "[pretended]") {
-  pretended::behaviour() = {};
+TEST_CASE("ranks of a group and of a link are connected when they have joined", "[fake]") {
+  fake::behaviour() = {};
   const std::string id = nccl_unique_id();
   {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < 2; ++rank) threads.emplace_back([&, rank] { join_nccl(member(rank, 2), id); });
   }
-  CHECK(pretended::behaviour().calls == 2);
+  CHECK(fake::behaviour().calls == 2);
 }
 
-TEST_CASE("a rank that waits too long for other ranks reports it and ends", "[pretended][errors]") {
+TEST_CASE("a rank that waits too long for other ranks reports it and ends", "[fake][errors]") {
   int beats = 0;
   const NcclRank self{
       .rank = 4, .group_rank = 1, .group_size = 2, .timeout = 0.1, .on_wait = [&] { ++beats; }};
@@ -247,16 +245,16 @@ TEST_CASE("a rank that waits too long for other ranks reports it and ends", "[pr
   CHECK(beats > 0);  // the callback was called during the wait
 }
 
-TEST_CASE("a rank that waits for a failed one ends with NCCL's error message", "[pretended][errors]") {
+TEST_CASE("a rank that waits for a failed one ends with NCCL's error message", "[fake][errors]") {
   for (int i = 0; i < 20; ++i) {  // the failure may come at any moment between two polls
     const std::string words = loss_beside_failure();
     CHECK_THAT(words, Catch::StartsWith("rank 0 on cuda:0: NCCL gave up during an all-reduce: ") &&
-                          Catch::EndsWith("an error of the pretended NCCL"));
+                          Catch::EndsWith("an error of the fake NCCL"));
   }
 }
 
 TEST_CASE("a rank that waits in a collective for a rank that never comes gives up in time",
-          "[pretended][errors]") {
+          "[fake][errors]") {
   const std::string id = nccl_unique_id();
   std::string words;
   {
@@ -272,7 +270,7 @@ TEST_CASE("a rank that waits in a collective for a rank that never comes gives u
         "or stuck");
 }
 
-TEST_CASE("ranks that call different collectives end with an error", "[pretended][errors]") {
+TEST_CASE("ranks that call different collectives end with an error", "[fake][errors]") {
   using Kind = LibraryCollective::Kind;
   const std::string id = nccl_unique_id();
   std::vector<std::string> words(2);
@@ -287,10 +285,10 @@ TEST_CASE("ranks that call different collectives end with an error", "[pretended
     });
   }
   threads.clear();
-  for (const std::string& one : words) CHECK_THAT(one, Catch::EndsWith("an error of the pretended NCCL"));
+  for (const std::string& one : words) CHECK_THAT(one, Catch::EndsWith("an error of the fake NCCL"));
 }
 
-TEST_CASE("a collective begins when the device's work before its event is done", "[pretended]") {
+TEST_CASE("a collective begins when the device's work before its event is done", "[fake]") {
   const std::string id = nccl_unique_id();
   std::vector<Values> memory(2, Values(4));
   std::vector<std::jthread> threads;
@@ -300,7 +298,7 @@ TEST_CASE("a collective begins when the device's work before its event is done",
       Values& own = memory[rank];
       const cudnn::Stream stream = cudnn::make_stream();
       for (int i = 0; i < 20; ++i) {
-        pretended::enqueue(stream.get(), [&own, i] { std::ranges::fill(own, static_cast<float>(i)); });
+        fake::enqueue(stream.get(), [&own, i] { std::ranges::fill(own, static_cast<float>(i)); });
         cudaEvent_t event = nullptr;
         cudaEventCreate(&event);
         const DeviceMemory::Event event_of_work(
@@ -313,10 +311,10 @@ TEST_CASE("a collective begins when the device's work before its event is done",
   }
 }
 
-TEST_CASE("a collective and the links of a server fit on a GPU at once", "[pretended]") {
+TEST_CASE("a collective and the links of a server fit on a GPU at once", "[fake]") {
   const TemporaryFolder folder;
-  pretended::behaviour() = {};
-  pretended::device_count() = 8;
+  fake::behaviour() = {};
+  fake::device_count() = 8;
   const auto rank = [&](int number) {
     Store store(folder.path(), number, 10);
     NcclBackend backend(store, {.device = number, .rank = number});
@@ -327,7 +325,7 @@ TEST_CASE("a collective and the links of a server fit on a GPU at once", "[prete
     const std::jthread other([&] { rank(1); });
     rank(0);
   }
-  const std::vector<int> blocks = pretended::behaviour().blocks;
+  const std::vector<int> blocks = fake::behaviour().blocks;
   CHECK(blocks == std::vector<int>{16, 16, 8, 8});
   CHECK(blocks[0] + 14 * blocks[2] <= 132);  // a server of 7 workers on an H100
 }

@@ -12,10 +12,10 @@
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
+#include "fake_cuda.hpp"
+#include "fake_nccl.hpp"
+#include "fake_streams.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
-#include "pretended_cuda.hpp"
-#include "pretended_nccl.hpp"
-#include "pretended_streams.hpp"
 #include "report/results/results.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
@@ -58,8 +58,8 @@ struct TwoRanks {
   TwoRanks(const std::string& path, int gpus) {
     setenv("STEPCAST_DATA", STEPCAST_SOURCE_DIR, 1);
     unsetenv("PRETENDED_GPU");  // a GPU that has no file in models/devices
-    pretended::device_count() = gpus;
-    pretended::behaviour() = {};
+    fake::device_count() = gpus;
+    fake::behaviour() = {};
     write_atomically(files.path() / "tiny.yaml", kModel);
     write_atomically(files.path() / "two.yaml",
                      kScenario + "model: " + (files.path() / "tiny.yaml").string() + "\n");
@@ -136,11 +136,11 @@ struct TwoRanks {
 }  // namespace
 
 TEST_CASE("ranks on GPUs capture, measure links and run every point, by NCCL and through the host",
-          "[pretended][ranks][long]") {
+          "[fake][ranks][long]") {
   const bool nccl = GENERATE(true, false);
   TwoRanks two(nccl ? "nccl" : "host", nccl ? 2 : 1);
   for (RankOptions& one : two.options) one.gpus.options.graphs = nccl;
-  pretended::behaviour().answers_in_progress = 2;
+  fake::behaviour().answers_in_progress = 2;
   CHECK(two.run() == std::vector<std::string>(2));
   const auto rows = read_json_lines(read_file(two.out() / "samples.jsonl"), "samples.jsonl").rows;
   CHECK(rows.size() == 2 * kPoints);
@@ -152,13 +152,13 @@ TEST_CASE("ranks on GPUs capture, measure links and run every point, by NCCL and
   const bool graphs =
       read_file(two.out() / "tiny-b2.yaml").find("replayed as CUDA graphs") != std::string::npos;
   CHECK(graphs == nccl);
-  CHECK((pretended::behaviour().calls > 0) == nccl);
+  CHECK((fake::behaviour().calls > 0) == nccl);
   CHECK(two.control->rank(RankId{0}).finished.load() == 1);
   CHECK(two.control->rank(RankId{1}).finished.load() == 1);
 }
 
 TEST_CASE("ranks that only measure run no point, and the ranks of each point measure nothing again",
-          "[pretended][ranks]") {
+          "[fake][ranks]") {
   const bool nccl = GENERATE(true, false);
   TwoRanks two(nccl ? "nccl" : "host", nccl ? 2 : 1);
   for (RankOptions& one : two.options) one.measure_only = true;
@@ -181,28 +181,28 @@ TEST_CASE("ranks that only measure run no point, and the ranks of each point mea
   CHECK(written("tiny-b2.yaml") == trace);
 }
 
-TEST_CASE("ranks on the second and the third GPU use no memory of the first", "[pretended][ranks]") {
+TEST_CASE("ranks on the second and the third GPU use no memory of the first", "[fake][ranks]") {
   TwoRanks two("nccl", 3);
   for (RankOptions& one : two.options) {
     one.gpus.options.device = "cuda:1";
     one.validation.settings = {"sweep=[{strategy: [{kind: parameter_server, server: own_device}]}]"};
   }
-  pretended::forget_contexts();
+  fake::forget_contexts();
   CHECK(two.run() == std::vector<std::string>(2));
-  CHECK(pretended::contexts() == std::set<int>{1, 2});
+  CHECK(fake::contexts() == std::set<int>{1, 2});
 }
 
 TEST_CASE("a rank that NCCL fails leaves its traces and the cause, and hangs nowhere",
-          "[pretended][ranks][long][errors]") {
+          "[fake][ranks][long][errors]") {
   // The first call of all, one among the measurements of links, or one of the points' runs.
   const std::string when = GENERATE("connecting", "measuring", "running");
   TwoRanks two("nccl", 2);
-  if (when != "running") pretended::behaviour().fails_at = when == "connecting" ? 0 : 40;
+  if (when != "running") fake::behaviour().fails_at = when == "connecting" ? 0 : 40;
   bool running = false;
   const std::vector<std::string> errors = two.run([&] {
     if (when != "running" || running) return;
     running = std::string(two.control->rank(RankId{0}).status).ends_with("(repeat 1)");
-    if (running) pretended::fail_next_call();
+    if (running) fake::fail_next_call();
   });
   CAPTURE(when, errors);
   std::string causes;
@@ -217,11 +217,10 @@ TEST_CASE("a rank that NCCL fails leaves its traces and the cause, and hangs now
   CHECK(std::filesystem::exists(two.out() / "tiny-b2.yaml"));
 }
 
-TEST_CASE("a rank writes its error before it leaves NCCL, where it could hang",
-          "[pretended][ranks][errors]") {
+TEST_CASE("a rank writes its error before it leaves NCCL, where it could hang", "[fake][ranks][errors]") {
   TwoRanks two("nccl", 2);
   std::atomic<int> left = 0, unwritten = 0;
-  pretended::behaviour().on_leaving = [&](int rank) {
+  fake::behaviour().on_leaving = [&](int rank) {
     ++left;
     if (!std::filesystem::exists(two.out() / ("rank-" + std::to_string(rank) + ".error"))) ++unwritten;
   };
@@ -230,7 +229,7 @@ TEST_CASE("a rank writes its error before it leaves NCCL, where it could hang",
   for (const std::string& error : two.run()) CHECK_THAT(error, Catch::Contains("cannot be run for real"));
   CHECK(left == 2);
   CHECK(unwritten == 0);
-  pretended::behaviour() = {};
+  fake::behaviour() = {};
 }
 
 }  // namespace stepcast::test

@@ -5,13 +5,13 @@
 #include "check/cases.hpp"
 #include "core/error.hpp"
 #include "core/yaml.hpp"
+#include "fake_cudnn.hpp"
 #include "gpu/check/check_layers.hpp"
 #include "kernels/cudnn/layers/windows.hpp"
 #include "kernels/cudnn/runtime/tensor.hpp"
 #include "kernels/timing/capture.hpp"
-#include "pretended_cudnn.hpp"
 
-// Tests of the choice of convolution algorithms with fakes of cuDNN's searches (pretended_searches.cpp).
+// Tests of the choice of convolution algorithms with fakes of cuDNN's searches (fake_searches.cpp).
 namespace stepcast::test {
 namespace {
 
@@ -39,20 +39,19 @@ Model model_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("precision f32 takes an algorithm that was timed without tensor cores, with its own workspace",
-          "[pretended][search]") {
+          "[fake][search]") {
   Search f32(GpuPrecision::f32);
   const cudnn::TimedChoice plain = cudnn::fastest_forward(*f32.device, f32.call, f32.y.data());
-  CHECK(plain.algorithm == pretended::kDirect);
+  CHECK(plain.algorithm == fake::kDirect);
   CHECK(plain.math == CUDNN_FMA_MATH);
-  CHECK(plain.workspace == pretended::workspace_of(pretended::kDirect, CUDNN_FMA_MATH));
+  CHECK(plain.workspace == fake::workspace_of(fake::kDirect, CUDNN_FMA_MATH));
   CHECK(plain.seconds == Approx(4e-3));
   CHECK(f32.device->clocks_are_high);
   Search tf32(GpuPrecision::tf32);
   CHECK(cudnn::fastest_forward(*tf32.device, tf32.call, tf32.y.data()).math == CUDNN_DEFAULT_MATH);
 }
 
-TEST_CASE("memory that is not aligned, and a workspace that is too small, are refused",
-          "[pretended][errors]") {
+TEST_CASE("memory that is not aligned, and a workspace that is too small, are refused", "[fake][errors]") {
   Search f32(GpuPrecision::f32);
   cudnn::TimedChoice how = cudnn::fastest_forward(*f32.device, f32.call, f32.y.data());
   const CudnnTensor w(f32.device, {8, 4, 3, 3}, f32.device->element());
@@ -66,7 +65,7 @@ TEST_CASE("memory that is not aligned, and a workspace that is too small, are re
   CHECK_THROWS_AS(convolved(0), cudnn::GpuError);
 }
 
-TEST_CASE("a product's bias may start at any multiple of 64 bytes, as parameters do", "[pretended]") {
+TEST_CASE("a product's bias may start at any multiple of 64 bytes, as parameters do", "[fake]") {
   const auto device = std::make_shared<cudnn::Device>(GpuOptions{});
   const cudnn::Matmul product(device, {.a = {4, 8}, .b = {8, 16}, .c = {4, 16}, .bias = true});
   const CudnnTensor a(device, {4, 8}, device->element()), b(device, {8, 16}, device->element()),
@@ -77,7 +76,7 @@ TEST_CASE("a product's bias may start at any multiple of 64 bytes, as parameters
 }
 
 TEST_CASE("a search without a result reports geometry, status, math type and workspace of every candidate",
-          "[pretended][search][errors]") {
+          "[fake][search][errors]") {
   Search odd(GpuPrecision::bf16, 3);
   CHECK_FALSE(cudnn::is_supported(*odd.device, odd.call));
   CHECK_THROWS_WITH(
@@ -91,7 +90,7 @@ TEST_CASE("a search without a result reports geometry, status, math type and wor
 }
 
 TEST_CASE("a convolution that only the graph API takes computes by a plan that fits the workspace",
-          "[pretended][search]") {
+          "[fake][search]") {
   const auto pass = GENERATE(cudnn::ConvolutionPass::forward, cudnn::ConvolutionPass::backward_data,
                              cudnn::ConvolutionPass::backward_filter);
   Search odd(GpuPrecision::bf16, 3, 1);
@@ -106,15 +105,14 @@ TEST_CASE("a convolution that only the graph API takes computes by a plan that f
   CHECK_THAT(cudnn::forward_name(how), Catch::StartsWith("forward ENGINE_1"));
 }
 
-TEST_CASE("where a plan runs, the algorithms of the older calls are timed in f32 alone",
-          "[pretended][search]") {
+TEST_CASE("where a plan runs, the algorithms of the older calls are timed in f32 alone", "[fake][search]") {
   const auto searches_for = [](GpuPrecision precision, std::int64_t stride) {
     Search one(precision, 4, stride);
-    const int before = pretended::searches();
+    const int before = fake::searches();
     const cudnn::TimedChoice how = cudnn::fastest_forward(*one.device, one.call, one.y.data());
-    CHECK((how.plan != nullptr || pretended::searches() > before));
+    CHECK((how.plan != nullptr || fake::searches() > before));
     CHECK(one.device->search_seconds > 0);
-    return pretended::searches() - before;
+    return fake::searches() - before;
   };
   CHECK(searches_for(GpuPrecision::tf32, 1) == 0);
   CHECK(searches_for(GpuPrecision::bf16, 1) == 0);
@@ -123,7 +121,7 @@ TEST_CASE("where a plan runs, the algorithms of the older calls are timed in f32
 }
 
 TEST_CASE("precision f32 takes no engine on tensor cores, and none rounds inputs to 2 bytes",
-          "[pretended][search]") {
+          "[fake][search]") {
   const auto engines = [](GpuPrecision precision) {
     Search one(precision, 4, 1);
     return cudnn::engines_for(one.call.tensors, cudnn::ConvolutionPass::forward, precision,
@@ -134,7 +132,7 @@ TEST_CASE("precision f32 takes no engine on tensor cores, and none rounds inputs
   CHECK(engines(GpuPrecision::tf32) == 4);  // with that on tensor cores
 }
 
-TEST_CASE("a convolution without an algorithm in NHWC computes in NCHW and says so", "[pretended][search]") {
+TEST_CASE("a convolution without an algorithm in NHWC computes in NCHW and says so", "[fake][search]") {
   const auto trace_of = [](GpuPrecision precision, int stride) {
     const Model model = model_of(fmt::format(R"(
 name: odd
@@ -158,13 +156,13 @@ layers:
   CHECK_THAT(trace_of(GpuPrecision::bf16, 1), !Catch::Contains("NCHW") && Catch::Contains("ENGINE_1"));
 }
 
-TEST_CASE("the tolerance is larger for algorithms that transform their inputs", "[pretended][search]") {
+TEST_CASE("the tolerance is larger for algorithms that transform their inputs", "[fake][search]") {
   CHECK(allowance_of("forward IMPLICIT_PRECOMP_GEMM 12.3 MiB") == 1);
   CHECK(allowance_of("forward WINOGRAD_NONFUSED 12.3 MiB; backward data 1 0.0 MiB") == 10);
   CHECK(allowance_of("forward FFT_TILING 12.3 MiB") == 10);
 }
 
-TEST_CASE("a tensor of 2^31 elements is refused before any call", "[pretended][errors]") {
+TEST_CASE("a tensor of 2^31 elements is refused before any call", "[fake][errors]") {
   CHECK_THROWS_MATCHES(
       cudnn::describe(cudnn::Element::bf16, {16, 18, 2048, 3641}, cudnn::Order::channels_last), LimitError,
       Catch::Message("cuDNN's calls take tensors of less than 2^31 elements, and this one has 2147549184 "
@@ -172,7 +170,7 @@ TEST_CASE("a tensor of 2^31 elements is refused before any call", "[pretended][e
   CHECK_NOTHROW(cudnn::describe(cudnn::Element::bf16, {1, 1, 32768, 65535}, cudnn::Order::row_major));
 }
 
-TEST_CASE("an image of one channel has the strides of the layout that its call has", "[pretended]") {
+TEST_CASE("an image of one channel has the strides of the layout that its call has", "[fake]") {
   const auto device = std::make_shared<cudnn::Device>(GpuOptions{});
   const CudnnTensor plain(device, {2, 1, 4, 4}, cudnn::Element::f32);
   REQUIRE(plain.is_stored_as(cudnn::Order::channels_last));

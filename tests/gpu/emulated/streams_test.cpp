@@ -13,11 +13,11 @@
 
 #include "core/yaml.hpp"
 #include "cuda_on_host.hpp"
+#include "fake_streams.hpp"
 #include "kernels/cudnn/backend.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"
 #include "kernels/network/network.hpp"
 #include "learned_curve.hpp"
-#include "pretended_streams.hpp"
 
 // The fake GPU shows what forgets to wait, and what the host does before it launches.
 
@@ -81,7 +81,7 @@ struct Two {
 }  // namespace
 
 TEST_CASE("a stream that waits for another has its results, and one that forgets to wait has not always",
-          "[pretended][streams]") {
+          "[fake][streams]") {
   int missed = 0;
   for (int i = 0; i < 60; ++i) {
     CHECK(Two().copied(true) == 7);
@@ -90,8 +90,7 @@ TEST_CASE("a stream that waits for another has its results, and one that forgets
   CHECK(missed > 5);
 }
 
-TEST_CASE("an event is not ready before its stream has come to it, and has no time then",
-          "[pretended][streams]") {
+TEST_CASE("an event is not ready before its stream has come to it, and has no time then", "[fake][streams]") {
   const Two two;
   cudaMemsetAsync(two.from, 7, 1, two.first);
   cudaEventRecord(two.event, two.first);
@@ -104,7 +103,7 @@ TEST_CASE("an event is not ready before its stream has come to it, and has no ti
 }
 
 TEST_CASE("a graph holds what was captured, runs nothing before it is launched, and runs it each time",
-          "[pretended][streams]") {
+          "[fake][streams]") {
   const Two two;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
@@ -124,7 +123,7 @@ TEST_CASE("a graph holds what was captured, runs nothing before it is launched, 
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("launches that a GPU refuses are refused", "[pretended][streams]") {
+TEST_CASE("launches that a GPU refuses are refused", "[fake][streams]") {
   using emulated::Shape;
   const auto refuses = [](dim3 grid, dim3 block) {
     CHECK_THROWS_AS(emulated::launch(Shape(grid, block, 0, nullptr), [] {}), std::logic_error);
@@ -152,14 +151,14 @@ Model model_of(const std::string& text) {
 class FirstLaunch {
  public:
   FirstLaunch() {
-    pretended::enqueue_observer() = [this](bool added) {
+    fake::enqueue_observer() = [this](bool added) {
       if (calls_ == 1 && added) before_ = allocations;
       if (calls_ == 2 && !added) after_ = allocations;
       ++calls_;
     };
   }
   FirstLaunch(const FirstLaunch&) = delete;
-  ~FirstLaunch() { pretended::enqueue_observer() = {}; }
+  ~FirstLaunch() { fake::enqueue_observer() = {}; }
 
   std::size_t allocations_before() const { return after_ - before_; }
 
@@ -202,7 +201,7 @@ StartOfStep start_of_step(GpuPrecision precision, int layers) {
 }  // namespace
 
 TEST_CASE("between the start event of a step and its first launch the host's work is that of the first layer",
-          "[pretended][streams]") {
+          "[fake][streams]") {
   const auto precision = GENERATE(GpuPrecision::f32, GpuPrecision::bf16);
   const StartOfStep few = start_of_step(precision, 2), many = start_of_step(precision, 60);
   CHECK(many.whole == few.whole);
@@ -246,7 +245,7 @@ TrainedInParts trained_in_parts(const Model& model, const GpuOptions& gpu) {
 
 }  // namespace
 
-TEST_CASE("passes that are replayed as graphs train to the bits of single launches", "[pretended][graphs]") {
+TEST_CASE("passes that are replayed as graphs train to the bits of single launches", "[fake][graphs]") {
   const auto precision = GENERATE(GpuPrecision::f32, GpuPrecision::bf16);
   const Model model = model_of(GENERATE(kImages, kBlocks));
   CAPTURE(model.name);
@@ -260,7 +259,7 @@ TEST_CASE("passes that are replayed as graphs train to the bits of single launch
 }
 
 TEST_CASE("layers with dropout are launched singly, because a graph would repeat their masks",
-          "[pretended][graphs]") {
+          "[fake][graphs]") {
   const Model model = model_of(R"(
 name: drops
 source: test
@@ -277,7 +276,7 @@ layers:
 }
 
 TEST_CASE("work that another thread adds while a graph is recorded runs once, after the recording",
-          "[pretended][graphs]") {
+          "[fake][graphs]") {
   const auto device = std::make_shared<cudnn::Device>(GpuOptions{.graphs = true});
   const auto backend = cudnn::make_backend(device);
   DeviceMemory& memory = *backend->device_memory();

@@ -1,16 +1,22 @@
 #include "kernels/timing/capture.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
 #include <stdexcept>
 
 #include "check/cases.hpp"
 #include "core/error.hpp"
 #include "core/yaml.hpp"
 #include "kernels/onednn/backend.hpp"
+#include "kernels/timing/host_info.hpp"
 #include "kernels/timing/step_timer.hpp"
+#include "models/layer_times/trace.hpp"
 #include "models/layer_times/trace_text.hpp"
+#include "models/loader.hpp"
 
 using namespace stepcast;
+
 using namespace stepcast::test;
 
 namespace {
@@ -178,4 +184,44 @@ TEST_CASE("the bootstrap interval narrows with the root of the sample", "[kernel
     return interval.high - interval.low;
   };
   CHECK(width(900) < width(100) / 1.5);  // the mean ratio is 3
+}
+
+TEST_CASE("stolen time is the eighth figure of the system's first line", "[kernels]") {
+  CHECK(stolen_seconds("cpu  139253 0 11175 43572 749 0 133 4401 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n", 100) ==
+        44.01);
+  CHECK(stolen_seconds("cpu  139253 0 11175 43572 749 0 133\n", 100) == 0);  // Linux before 2.6.11
+  CHECK(stolen_seconds("", 100) == 0);
+}
+
+TEST_CASE("stolen time never decreases and is at most the elapsed time", "[kernels]") {
+  const double before = stolen_seconds();
+  const StolenShare share;
+  CHECK(share.until_now() >= 0);
+  CHECK(share.until_now(share.seconds() + 1) == 0);
+  CHECK(stolen_seconds() >= before);
+}
+
+TEST_CASE("every committed CPU trace fits its model, and its sum of medians fits the step or is flagged",
+          "[kernels][traces]") {
+  const std::filesystem::path models = std::filesystem::path(STEPCAST_SOURCE_DIR) / "models";
+  int traces = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(models / "traces")) {
+    const std::string stem = entry.path().stem().string();
+    if (!stem.ends_with("-cpu")) continue;
+    INFO(stem);
+    const YamlNode node = read_yaml(entry.path());
+    const Trace trace = read_trace(YamlValue(node, ""));
+    CHECK(trace.name == stem);
+    CHECK(trace.kind == Trace::Kind::captured);
+    CHECK_NOTHROW(check_fits(trace, load_model(models, trace.model)));
+    if (trace.step_seconds.empty()) {  // a joined trace has no step of its own
+      CHECK(!trace.flags.empty());
+      continue;
+    }
+    CHECK(trace.step_seconds.size() >= 8);
+    const double ratio = step_time(trace) / median(trace.step_seconds);
+    CHECK((std::abs(ratio - 1) <= 0.02 || !trace.flags.empty()));
+    ++traces;
+  }
+  CHECK(traces >= 11);
 }

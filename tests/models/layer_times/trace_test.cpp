@@ -1,9 +1,13 @@
 #include "models/layer_times/trace.hpp"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <stdexcept>
 
 #include "core/error.hpp"
+#include "models/layer_times/derived_trace.hpp"
 #include "models/layer_times/trace_text.hpp"
+#include "models/loader.hpp"
 #include "read_text.hpp"
 
 using namespace stepcast;
@@ -119,4 +123,122 @@ TEST_CASE("read_trace says where and what it expected", "[models][errors]") {
   text.replace(text.find(edit.right), edit.right.size(), edit.wrong);
   CAPTURE(text);
   CHECK_THROWS_WITH(trace_of(text), edit.message);
+}
+
+namespace {
+
+/// One layer whose forward pass has the samples 0.5, 1 and 2 times `forward`.
+Trace trace_of(std::int64_t batch, double forward) {
+  Trace trace;
+  trace.name = "b" + std::to_string(batch);
+  trace.batch = batch;
+  trace.step_seconds = {1};
+  trace.layers = {{"a", {{0.5 * forward, forward, 2 * forward}, {}}, {}, {}, {}}};
+  return trace;
+}
+
+}  // namespace
+
+TEST_CASE("a batch has the neighbors next to it, and one neighbor where it was captured or lies outside",
+          "[models]") {
+  const Trace small = trace_of(4, 1), middle = trace_of(8, 3), large = trace_of(16, 4);
+  const std::vector<const Trace*> traces{&large, &small, &middle};
+  const BatchNeighbors between = batch_neighbors(traces, 10);
+  CHECK(between.lower == &middle);
+  CHECK(between.upper == &large);
+  CHECK(between.upper_share == 0.25);
+  CHECK(between.between());
+  for (const auto& [batch, only] : {std::pair{8, &middle}, {2, &small}, {17, &large}}) {
+    CHECK(batch_neighbors(traces, batch).lower == only);
+    CHECK(batch_neighbors(traces, batch).upper == only);
+    CHECK_FALSE(batch_neighbors(traces, batch).between());
+  }
+  CHECK_THROWS_AS(batch_neighbors({}, 1), std::invalid_argument);
+}
+
+TEST_CASE("an interpolated trace has medians on the straight line and the relative noise of the larger batch",
+          "[models]") {
+  const Trace small = trace_of(4, 1);
+  Trace large = trace_of(8, 3);
+  large.layers[0].forward.seconds = {2.7, 3, 3.3};
+  const Trace trace = interpolated_trace(batch_neighbors({&small, &large}, 5), 5);
+  CHECK(trace.batch == 5);
+  CHECK(trace.step_seconds.empty());
+  REQUIRE(trace.layers[0].forward.seconds.size() == 3);
+  CHECK(trace.layers[0].forward.seconds[0] == Approx(0.9 * 1.5));
+  CHECK(trace.layers[0].forward.seconds[1] == Approx(1.5));
+  CHECK(trace.layers[0].forward.seconds[2] == Approx(1.1 * 1.5));
+}
+
+TEST_CASE("a pass that takes no time at the larger batch keeps its share of the smaller one", "[models]") {
+  const Trace small = trace_of(4, 1), large = trace_of(8, 0);
+  const Trace trace = interpolated_trace(batch_neighbors({&small, &large}, 5), 5);
+  CHECK(median(trace.layers[0].forward.seconds).value == Approx(0.75));
+}
+
+TEST_CASE("traces of other layers are not interpolated", "[models][errors]") {
+  const Trace small = trace_of(4, 1);
+  Trace large = trace_of(8, 1);
+  large.layers.emplace_back();
+  CHECK_THROWS_WITH(interpolated_trace(batch_neighbors({&small, &large}, 5), 5),
+                    "traces b4 and b8: expected the same layers");
+}
+
+namespace {
+
+const std::string kModels = std::string(STEPCAST_SOURCE_DIR) + "/models";
+
+std::vector<Trace> shipped_traces() {
+  std::vector<Trace> traces;
+  for (const auto& entry : std::filesystem::directory_iterator(kModels + "/traces")) {
+    if (entry.path().extension() != ".yaml") continue;
+    const YamlNode node = read_yaml(entry.path());
+    traces.push_back(read_trace(YamlValue(node, "")));
+    CHECK(entry.path().stem() == traces.back().name);
+  }
+  return traces;
+}
+
+}  // namespace
+
+TEST_CASE("every shipped trace is named after its file and fits its model", "[models]") {
+  const std::vector<Trace> traces = shipped_traces();
+  CHECK(traces.size() >= 10);
+  for (const Trace& trace : traces) {
+    CAPTURE(trace.name);
+    CHECK_NOTHROW(check_fits(trace, load_model(kModels, trace.model)));
+    CHECK(step_time(trace).value > 0);
+  }
+}
+
+TEST_CASE("the traces from PyTorch sum up to the GPU time of their layers, gradients' sums and optimizer",
+          "[models]") {
+  // 98.1 and 38.0 ms a step were added up from the profiles' kernels by another program than stepcast import.
+  const auto step = [](const std::string& name) {
+    const YamlNode node = read_yaml(kModels + "/traces/" + name + ".yaml");
+    return 1e3 * step_time(read_trace(YamlValue(node, ""))).value;
+  };
+  CHECK(step("resnet50-b32-v100-dgxs-32gb-pt2021") == Approx(98.1).epsilon(0.01));
+  CHECK(step("resnet50-b32-a100-40gb-tf32-pt2024") == Approx(38.0).epsilon(0.01));
+}
+
+TEST_CASE("shipped derived traces equal the result of the current rule", "[models]") {
+  for (const Trace& trace : shipped_traces()) {
+    if (trace.kind != Trace::Kind::derived) continue;
+    CAPTURE(trace.name);
+    const Device device = load_device(kModels, trace.device);
+    const Trace again =
+        derive(load_model(kModels, trace.model), trace.batch, device, load_calibration(device, kModels), {});
+    CHECK(again.update_arrays == trace.update_arrays);
+    REQUIRE(again.layers.size() == trace.layers.size());
+    for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+      const auto old_passes = passes(trace.layers[i]), new_passes = passes(again.layers[i]);
+      for (std::size_t pass = 0; pass < old_passes.size(); ++pass) {
+        CHECK(old_passes[pass]->seconds.size() == new_passes[pass]->seconds.size());  // derived without noise
+        // The file has six digits; the mean of two samples doubles the rounding error.
+        CHECK(median(old_passes[pass]->seconds).value ==
+              Approx(median(new_passes[pass]->seconds).value).epsilon(2e-5));
+      }
+    }
+  }
 }

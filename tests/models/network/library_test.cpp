@@ -1,7 +1,11 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "core/error.hpp"
 #include "models/cost/cost.hpp"
+#include "models/layer_times/derived_trace.hpp"
+#include "models/network/layer.hpp"
+#include "models/partition/layer_partition.hpp"
 #include "read_text.hpp"
 
 using namespace stepcast;
@@ -155,4 +159,118 @@ TEST_CASE("a token of Mixtral uses two of eight experts", "[models]") {
   const double tokens = 4096, attention = 4.0 * 32 * tokens * tokens * 4096;
   const double used = (forward_flops(model).value - attention) / (2 * tokens);
   CHECK(used + 32'000.0 * 4096 == Approx(12.88e9).epsilon(0.001));  // with the table of words
+}
+
+TEST_CASE("shipped networks have the published counts", "[models]") {
+  struct Case {
+    std::string name;
+    std::int64_t trainable, all, tensors;
+  };
+  const auto published = GENERATE(values<Case>({
+      {"resnet50", 25'557'032, 25'610'152, 161},
+      {"vgg16", 138'357'544, 138'357'544, 32},
+      {"alexnet", 61'842'345, 61'842'345, 16},
+      {"mesh-1k", 34'418'688, 34'438'912, 91},  // with batch-norm scale and shift
+      {"mesh-2k", 12'387'584, 12'396'800, 55},
+      {"mesh-512", 34'418'688, 34'438'912, 91},
+      {"chen-huo-dnn", 62'944'850, 62'944'850, 16},
+      {"chen-huo-dblstm", 11'705'432, 11'705'432, 17},
+      {"distbelief-speech", 41'777'152, 41'777'152, 10},
+      {"gan-generator", 872'808, 872'948, 13},
+      {"gan-discriminator", 73'402, 73'450, 18},
+      {"3dgan", 872'808 + 73'402, 872'948 + 73'450, 31},
+      {"nnlo-gru", 45'955, 45'955, 13},
+      {"small-cnn", 600'810, 600'810, 8},
+      {"small-mlp", 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 10250, 1'863'690, 6},
+      {"small-mesh", 108'976, 109'136, 16},
+      {"small-transformer", 121'162, 121'162, 30},
+      {"small-language-model", 108'288, 108'288, 27},
+      {"small-experts", 350'922, 350'922, 28},
+      {"gpt2-small", 124'439'808 - 1024 * 768, 124'439'808 - 1024 * 768, 147},  // no table of positions
+  }));
+  CAPTURE(published.name);
+  const Model model = shipped_model(published.name);
+  CHECK(model.name == published.name);
+  CHECK(trainable_parameters(model) == published.trainable);
+  CHECK(all_parameters(model) == published.all);
+  CHECK(gradient_tensors(model) == published.tensors);
+}
+
+TEST_CASE("networks with published totals come close to them", "[models]") {
+  CHECK(trainable_parameters(shipped_model("distbelief-image")) / 1e9 == Approx(1.7).epsilon(0.005));
+  CHECK(trainable_parameters(shipped_model("seide-dnn")) / 1e6 == Approx(46).epsilon(0.005));
+  CHECK(trainable_parameters(shipped_model("chen-huo-dnn")) / 1e6 == Approx(63).epsilon(0.005));
+}
+
+TEST_CASE("the forward work of shipped networks equals the published totals", "[models]") {
+  struct Case {
+    std::string name;
+    double flops, tolerance;  // half of the last published digit, where rounded
+  };
+  const auto published = GENERATE(values<Case>({
+      {"resnet50", 8'178'368'512, 0},
+      {"vgg16", 30'940'528'640, 0},
+      {"mesh-1k", 2'365'453'238'272, 0},
+      {"mesh-2k", 1'895'456'309'248, 0},
+      {"mesh-512", 2'365'453'238'272.0 / 4, 0},
+      {"gan-generator", 511.4e6, 1e6},
+      {"gan-discriminator", 1569.7e6, 1e6},
+      {"distbelief-speech", 83.5e6, 0.05e6},
+      {"chen-huo-dnn", 0.126e9, 0.0005e9},
+      {"chen-huo-dblstm", 106 * 23e6, 106 * 0.5e6},
+  }));
+  CAPTURE(published.name);
+  CHECK(forward_flops(shipped_model(published.name)).value ==
+        Approx(published.flops).margin(published.tolerance));
+}
+
+using Catch::Matchers::Contains;
+
+namespace {
+
+Model with_layer(const std::string& keys) {
+  return model_of(
+      "{name: m, source: s, input: [3, 8, 8], layers: [{name: c, kind: convolution, filters: 4, "
+      "kernel: 3, pad: 1}, {name: r, kind: relu}, {name: what, kind: measured, " +
+      keys + "}, {name: f, kind: dense, units: 10}, {name: loss, kind: mean_squared_error}]}");
+}
+
+}  // namespace
+
+TEST_CASE("a measured layer has the output and the trained arrays that its file says", "[models]") {
+  const Model model = with_layer("inputs: [r, c, input], output: [7], parameters: [5, 30]");
+  const Layer& layer = layer_named(model, "what");
+  CHECK(layer.inputs == std::vector<int>{1, 0, -1});
+  CHECK(layer.output == Shape{7});
+  CHECK(layer_named(model, "f").parameters.front().shape == Shape{10, 7});
+  CHECK(gradient_tensors(model) == 2 + 2 + 2);
+  CHECK(trainable_parameters(model) == 112 + 35 + 80);
+  CHECK(trainable_parameters(with_layer("output: [7]")) == 112 + 80);
+}
+
+TEST_CASE("a network may end in a measured layer, but no other output is left unread", "[models]") {
+  const std::string head =
+      "{name: m, source: s, input: [8], layers: [{name: f, kind: dense, units: 4}, "
+      "{name: a, kind: measured, output: [1]}";
+  CHECK(model_of(head + "]}").layers.size() == 2);
+  CHECK_THROWS_WITH(model_of(head + ", {name: b, kind: measured, inputs: [f], output: [1]}]}"),
+                    Contains("no layer reads the output of a"));
+}
+
+TEST_CASE("a measured layer without an output is refused", "[models]") {
+  CHECK_THROWS_WITH(with_layer("parameters: [5]"), Contains("output: missing"));
+  CHECK_THROWS_WITH(with_layer("output: []"), Contains("output: expected a shape of at least one integer"));
+  CHECK_THROWS_WITH(with_layer("output: [7], parameters: [0]"), Contains("parameters[0]"));
+  CHECK_THROWS_WITH(with_layer("inputs: [], output: [7]"), Contains("one or more inputs"));
+}
+
+TEST_CASE("a measured layer cannot be partitioned, and no rule gives its time", "[models]") {
+  const Model model = with_layer("output: [7]");
+  const char* const why =
+      "layer what is of kind measured: its times are those of the whole layer, so it cannot be partitioned";
+  CHECK(filter_problem(model, 2) == why);
+  CHECK(filter_problem(model, 1).empty());
+  CHECK(tensor_problem(model, 2) == std::string("the network has no transformer blocks; ") + why);
+  const Device device = load_device(std::string(STEPCAST_SOURCE_DIR) + "/models", "v100-sxm2-16gb");
+  CHECK_THROWS_WITH(derive(model, 8, device, {}, {}), Contains("layer what is of kind measured"));
 }

@@ -10,8 +10,7 @@
 #include "models/partition/spatial_partition.hpp"
 #include "read_text.hpp"
 
-using namespace stepcast;
-
+namespace stepcast::partition_times_test {
 namespace {
 
 const std::string kModels = std::string(STEPCAST_SOURCE_DIR) + "/models";
@@ -148,3 +147,5 @@ TEST_CASE("a vocabulary that devices share is padded to a multiple of 128 a devi
   CHECK(part.layers[part.layers.size() - 2].output.back() == 256);
   CHECK(with_padded_vocabulary(model, model).layers.back().input.back() == 1001);
 }
+
+}  // namespace stepcast::partition_times_test

@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "models/pytorch_profile/profile.hpp"
-#include "tests/models/pytorch_profile/made_up_steps.hpp"
+#include "tests/models/pytorch_profile/made_up_profile.hpp"
 
 using namespace stepcast;
 using Catch::Matchers::Contains;

@@ -1,6 +1,8 @@
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
+#include <set>
+#include <string>
 
 #include "core/os/files.hpp"
 #include "report/plots/breakdown.hpp"
@@ -9,6 +11,7 @@
 #include "report/plots/scaling.hpp"
 #include "report/plots/scatter.hpp"
 #include "report/plots/search_plot.hpp"
+#include "report/plots/style.hpp"
 #include "tests/report/have_gnuplot.hpp"
 #include "tests/report/temporary_folder.hpp"
 
@@ -211,4 +214,111 @@ TEST_CASE("the axis of errors has a tick besides zero, whatever the largest erro
     const double end = std::stod(script->body.substr(script->body.find(':', begin) + 1));
     CHECK(std::stod(script->body.substr(ticks + 13)) <= end);
   }
+}
+
+namespace {
+
+Results two_algorithms() {
+  Results results{"s", {}};
+  for (const char* algorithm : {"ring", "tree"}) {
+    for (const int workers : {8, 16}) {
+      Row row;
+      row.set("collective", std::string(algorithm));
+      row.set("workers", workers);
+      results.rows.push_back(row);
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
+TEST_CASE("a campaign stacks training and the reasons to be idle that there are", "[report][plot]") {
+  auto results = two_algorithms();
+  CHECK(campaign_plot(results, {}).bars.empty());
+  for (Row& row : results.rows) {
+    row.set("makespan_hours", 4.0);
+    row.set("makespan_hours_high", 5.0);
+    row.set("device_utilization", 0.7);
+    row.set("idle_tail_share", 0.3);
+    row.set("idle_fold_share", 0.0);
+  }
+  const auto plot = campaign_plot(results, {});
+  CHECK(plot.parts == std::vector<std::string>{"training", "nothing left to try"});
+  REQUIRE(plot.bars.size() == 4);
+  CHECK(plot.bars[3].label == "tree, 16");
+  CHECK(plot.bars[3].hours.value == 4);
+  CHECK(plot.bars[3].hours.high == 5);
+  CHECK(plot.bars[3].shares == std::vector<double>{0.7, 0.3});
+}
+
+TEST_CASE("a training with faults stacks up to its whole time", "[report][plot]") {
+  auto results = two_algorithms();
+  CHECK(training_plot(results, {}).bars.empty());
+  Row& row = results.rows[2];  // points without faults have no bar
+  row.set("training_hours_with_faults", 10.0);
+  row.set("useful_share", 0.75);
+  row.set("lost_to_checkpoints_seconds", 1800.0);
+  row.set("lost_to_restart_seconds", 7200.0);
+  row.set("lost_to_jitter_seconds", 3600.0);
+  const auto plot = training_plot(results, {});
+  CHECK(plot.parts ==
+        std::vector<std::string>{"undisturbed training", "checkpoints", "repair and restart", "jitter"});
+  CHECK(plot.quantity == "training with faults");
+  REQUIRE(plot.bars.size() == 1);
+  CHECK(plot.bars[0].seconds == std::vector<double>{23400, 1800, 7200, 3600});
+}
+
+namespace {
+
+std::string labels(const Axis& axis) {
+  std::string out;
+  for (const Tick& tick : axis.ticks) out += tick.label + "|";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the worker axis has powers of two, thinned out where they do not fit", "[report][plot]") {
+  CHECK(labels(power_of_two_axis(1, 64, 400)) == "1|2|4|8|16|32|64|");
+  CHECK(labels(power_of_two_axis(1, 1024, 400)) == "1||4||16||64||256||1024|");
+  CHECK(labels(power_of_two_axis(8, 8, 400)) == "4|8|16|");
+  CHECK(labels(power_of_two_axis(3, 12, 400)) == "4|8|");
+}
+
+TEST_CASE("a logarithmic axis has 1, 2, 5 or powers of ten, and always three", "[report][plot]") {
+  CHECK(labels(decimal_log_axis(120, 3000)) == "100|200|500|1k|2k|");
+  CHECK(labels(decimal_log_axis(1, 1e5)) == "1|10|100|1k|10k|100k|");
+  for (double value = 0.01; value < 1e6; value *= 1.37)
+    CHECK(decimal_log_axis(value, value).ticks.size() >= 3);
+}
+
+TEST_CASE("a linear axis starts on a tick and covers its values", "[report][plot]") {
+  CHECK(labels(linear_axis(0, 100, 5)) == "0|20|40|60|80|100|");
+  CHECK(labels(linear_axis(64, 103.5, 6)) == "60|70|80|90|100|");
+  const auto flat = linear_axis(5, 5, 5);
+  CHECK(flat.low <= 5);
+  CHECK(flat.high > 5);
+}
+
+TEST_CASE("long names of a legend that differ at their ends stay different", "[report][plot]") {
+  const std::string start(70, 'a');
+  const std::string commands =
+      legend_commands(laid_out({{.name = start + "-one"}, {.name = start + "-two"}}, 900), 400);
+  CHECK(commands.find("...") != std::string::npos);
+  CHECK(commands.find("-one") != std::string::npos);
+  CHECK(commands.find("-two") != std::string::npos);
+}
+
+TEST_CASE("fifteen series have fifteen looks, and a part has one colour whatever stands beside it",
+          "[report][plot]") {
+  std::set<std::string> looks, on_page;
+  for (std::size_t i = 0; i < 15; ++i) {
+    looks.insert(series_line(i));
+    on_page.insert(std::string(series_colour(i)) + series_dashes(i));
+  }
+  CHECK(looks.size() == 15);
+  CHECK(on_page.size() == 15);
+  CHECK(part_colour("data loading", 2) == std::string(part_colour("data loading", 4)));
+  CHECK(part_colour("a part of its own", 1) == std::string(series_colour(1)));
 }

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <iterator>
 
 #include "models/layer_times/trace.hpp"
 #include "scenario_text.hpp"
@@ -306,4 +307,34 @@ TEST_CASE("kernels that cannot be had are refused", "[scenarios][errors]") {
 TEST_CASE("a training step that needs more than the device's memory does not fit", "[scenarios]") {
   CHECK(quick({}).plan.fits);
   CHECK_FALSE(quick({"batch_per_worker=1000000"}).plan.fits);
+}
+
+namespace {
+
+/// A file of the repository.
+std::string read_text(const std::string& file) {
+  std::ifstream in(std::string(STEPCAST_SOURCE_DIR) + "/" + file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a platform names its device, or a file beside it", "[scenarios][errors]") {
+  const TemporaryFolder folder;
+  const auto with_device = [&](const std::string& device) {
+    std::string text = read_text("platforms/ethernet-cpu.yaml");
+    text.replace(text.find("cpu-core"), 8, device);
+    const auto file = folder.path() / "mine.yaml";
+    std::ofstream(file) << text;
+    return shipped_experiment("resnet50-ethernet-cpu", {"platform=" + file.string()});
+  };
+  std::string device = read_text("models/devices/cpu-core.yaml");
+  std::ofstream(folder.path() / "my-core.yaml") << device.replace(device.find("cpu-core"), 8, "my-core");
+  CHECK(with_device("my-core.yaml").device.name == "my-core");
+  CHECK(with_device("cpu-core").device.name == "cpu-core");
+  CHECK_THROWS_WITH(
+      with_device("cpu-cor"),
+      (folder.path() / "mine.yaml").string() +
+          ":5:9: platform.device: expected a name in models/devices/ or a path ending in .yaml, "
+          "got \"cpu-cor\"; did you mean \"cpu-core\"?");
 }

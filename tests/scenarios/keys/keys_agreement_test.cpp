@@ -5,6 +5,8 @@
 #include "platforms/platform.hpp"
 #include "scenario_text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
+#include "scenarios/reader/scenario.hpp"
+#include "scenarios/reader/scenario_documents.hpp"
 
 using namespace stepcast;
 
@@ -80,8 +82,11 @@ TEST_CASE("every scenario and the text of every strategy is right by the tables"
   for (const auto& entry : std::filesystem::recursive_directory_iterator(STEPCAST_SOURCE_DIR "/scenarios")) {
     if (entry.path().extension() != ".yaml") continue;
     CAPTURE(entry.path().string());
-    const YamlNode root = read_yaml(entry.path());
-    CHECK(key_errors(YamlValue(root, ""), scenario_keys(), Required::in_lists) == std::vector<std::string>{});
+    for (const auto& path : scenarios_in(entry.path())) {
+      const YamlNode root = read_with_defaults(path).root;
+      CHECK(key_errors(YamlValue(root, ""), scenario_keys(), Required::in_lists) ==
+            std::vector<std::string>{});
+    }
   }
 }
 

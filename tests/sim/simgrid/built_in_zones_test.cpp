@@ -8,8 +8,7 @@
 #include <optional>
 #include <simgrid/s4u.hpp>
 
-#include "tests/platforms/routes.hpp"
-#include "tests/platforms/shapes.hpp"
+#include "tests/platforms/built_platforms.hpp"
 #include "tests/sim/child.hpp"
 
 namespace stepcast::built_in_zones_test {

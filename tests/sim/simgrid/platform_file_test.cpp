@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "sim/simgrid/simgrid_host.hpp"
-#include "tests/platforms/routes.hpp"
+#include "tests/platforms/built_platforms.hpp"
 #include "tests/sim/child.hpp"
 
 namespace stepcast::platform_file_test {

@@ -5,8 +5,7 @@
 
 #include "sim/engine/engine.hpp"
 #include "sim/simgrid/simgrid_host.hpp"
-#include "tests/platforms/routes.hpp"
-#include "tests/platforms/shapes.hpp"
+#include "tests/platforms/built_platforms.hpp"
 #include "tests/sim/child.hpp"
 
 namespace stepcast::simgrid_platform_test {

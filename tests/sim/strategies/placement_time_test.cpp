@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "tests/platforms/shapes.hpp"
+#include "tests/platforms/built_platforms.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 

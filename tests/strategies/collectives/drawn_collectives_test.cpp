@@ -9,7 +9,7 @@
 #include "tests/strategies/collectives/play.hpp"
 
 // Laws of collectives and sums in 1,000 drawn cases. DRAWN_SEED chooses others.
-namespace stepcast {
+namespace stepcast::drawn_collectives_test {
 namespace {
 
 constexpr std::uint32_t kCases = 1000;
@@ -148,4 +148,4 @@ TEST_CASE("in 1,000 drawn cases what compression sends and keeps adds up to the 
   }
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::drawn_collectives_test
