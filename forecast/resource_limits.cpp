@@ -155,6 +155,22 @@ Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>&
   return {draws * (after_calibration - begun) + simulations * per_point};
 }
 
+Seconds expected_time(const Experiment& largest, const RunSize& size) {
+  constexpr int kFewWorkers = 32;
+  if (largest.noise.is_none() || largest.plan.workers < kFewWorkers) return {};
+  double seconds = 0;
+  const Task estimate = [&] {  // in a child, because the choice of a fidelity may simulate samples
+    const Simulation simulation = simulation_of(largest);
+    const Topology topology(largest.platform);
+    const CollectiveSchedules schedules(simulation, topology);
+    const PlannedCollectives collectives(schedules, ComputeBudget::small);
+    const CollectiveLoad traffic = collectives.traffic();
+    return fmt::format("{}", run_cost(traffic, collectives.fidelity()).seconds + program_seconds(traffic));
+  };
+  run_tasks({estimate}, 1, [&](std::size_t, const std::string& text) { seconds = std::stod(text); });
+  return size.simulations * Seconds{seconds};
+}
+
 std::string time_text(Seconds processor_time, int processes) {
   return fmt::format("some {} of processor time, {} with {} process{}", human(processor_time),
                      human((1.0 / processes) * processor_time), processes, processes == 1 ? "" : "es");

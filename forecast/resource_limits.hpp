@@ -49,6 +49,10 @@ double children_seconds();
 Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                        int draws, double simulations);
 
+/// Estimated processor time of a run with noise, whose workers may each have a program: as if all points were
+/// as large as the largest. Nothing is simulated. 0 without noise and for few workers.
+Seconds expected_time(const Experiment& largest, const RunSize& size);
+
 /// Text such as "some 12 s of processor time, 6 s with 2 processes".
 std::string time_text(Seconds processor_time, int processes);
 

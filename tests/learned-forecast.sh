@@ -6,8 +6,8 @@ set -euo pipefail
 skip() { echo "skipped: $1"; exit 77; }
 [ "$(id -u)" -eq 0 ] || skip "network namespaces need root"
 command -v mpirun >/dev/null || skip "there is no mpirun"
-ip netns add stepcast-probe 2>/dev/null || skip "no network namespace can be made"
-ip netns del stepcast-probe
+ip netns add stepcast-probe-$$ 2>/dev/null || skip "no network namespace can be made"
+ip netns del stepcast-probe-$$
 root=$(cd "$(dirname "$0")/.." && pwd)
 stepcast=$(realpath "$1")
 work=$(mktemp -d)

@@ -10,6 +10,7 @@
 #include "commands/run/shards.hpp"
 #include "commands/run/timeline.hpp"
 #include "commands/scenario_options.hpp"
+#include "core/cli/command_line.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
@@ -108,9 +109,22 @@ CheckedRun checked_run(const Scenario& given, const RunOptions& options, Library
   return run;
 }
 
-/// Prints the estimated size of a run, for --dry-run, and returns how many points failed.
+/// Says before a run how long it will take, if that is long.
+void announce(const CheckedRun& run, const RunOptions& options) {
+  constexpr Seconds kLong{60};
+  if (output_is_quiet() || run.sound_points().empty()) return;
+  const Seconds expected = expected_time(run.checked.largest, run.size);
+  if (expected > kLong)
+    fmt::print(stderr, "{}: {} simulations take {}\n", run.prepared.scenario.name, run.size.simulations,
+               time_text(expected, options.processes));
+}
+
+/// Prints the estimated size of a run, for --dry-run, and returns how many points failed. Else it announces
+/// the run.
 std::size_t print_size(const CheckedRun& run, Library& library, const RunOptions& options) {
   const Scenario& scenario = run.prepared.scenario;
+  if (!options.dry_run && options.slurm == 0) announce(run, options);
+  if (!options.dry_run) return 0;
   fmt::print("{}, {}\n", to_string(run.size, scenario.name),
              time_text(run.estimated_work(library), options.processes));
   for (const std::string& misfit : run.checked.misfits) fmt::print("{}\n", misfit);
@@ -172,7 +186,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, const Measur
   const CheckedRun run = checked_run(given, options, library);
   const Scenario& scenario = run.prepared.scenario;
   const auto inspect = column_check(scenario);
-  if (options.dry_run) done.failed += print_size(run, library, options);
+  done.failed += print_size(run, library, options);
   const auto folder = folder_of(scenario, options);
   if (options.slurm > 0) submit_to_slurm(run, folder, options, library);
   if (options.dry_run || options.slurm > 0) return;

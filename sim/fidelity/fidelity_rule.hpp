@@ -26,13 +26,18 @@ ChosenFidelity choose_fidelity(const CollectiveLoad& traffic, ComputeBudget budg
 
 /// Rule for `fold: automatic`. Workers are folded if that is exact: the workers of a role are in one group of
 /// each communicator, exchange no single messages and load no input, or workers_symmetric proves them
-/// symmetric. Otherwise,
-/// if the user asks for every message or simulating every message is worth trying, each worker gets its own
+/// symmetric; or NCCL's model gives all durations, and each group waits for its own members. Otherwise, if
+/// the user asks for every message or simulating every message is worth trying, each worker gets its own
 /// program. The remaining cases are folded with Accuracy::rough: groups of a communicator that differ then
 /// wait for each other. The fidelities fluid and coupled always fold when the user asks for them.
 /// @param symmetric  returns workers_symmetric; called only if it matters
 UsedFolding chosen_folding(const CollectiveLoad& traffic, ComputeBudget budget,
                            const std::function<bool()>& symmetric);
+
+/// True if a run with noise whose workers form several groups is one of run_by_clocks: no operation can delay
+/// another but by the order of the program, because there is one role, and NCCL's model gives the durations
+/// of all its collectives.
+bool groups_have_clocks(const CollectiveLoad& traffic);
 
 /// True if the workers of each role are proven symmetric: all of them do everything at the same dates, so one
 /// program may stand for them.

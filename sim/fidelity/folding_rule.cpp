@@ -196,12 +196,30 @@ bool may_differ(const CollectiveLoad& traffic) {
 
 }  // namespace
 
+bool groups_have_clocks(const CollectiveLoad& traffic) {
+  const Simulation& simulation = traffic.simulation;
+  const Plan& plan = *simulation.plan;
+  if (simulation.fold == Folding::never || simulation.noise.is_none() || plan.asynchronous) return false;
+  // A timeline, a log and values in memory need the programs themselves.
+  if (!simulation.timeline_ranks.empty() || simulation.logs_programs || !simulation.memories.empty())
+    return false;
+  if (plan.roles.size() != 1 || !plan.channels.empty() || plan.load_data || plan.assigns_work_by_message)
+    return false;
+  const auto in_order = [&](const Communicator& one) {
+    return std::ssize(one.ranks) == plan.roles.front().members &&
+           (one.in_flight == 1 || one.in_flight >= one.streams);
+  };
+  return std::ranges::all_of(plan.communicators, in_order) &&
+         std::ranges::all_of(traffic.collectives, &CollectiveLoad::One::modelled) && may_differ(traffic);
+}
+
 UsedFolding chosen_folding(const CollectiveLoad& traffic, ComputeBudget budget,
                            const std::function<bool()>& symmetric) {
   const Simulation& simulation = traffic.simulation;
   if (simulation.fold == Folding::never) return {.folds = false};
   if (simulation.plan->asynchronous || !may_differ(traffic)) return {.folds = true};
   if (simulation.noise.is_none() && symmetric()) return {.folds = true};
+  if (groups_have_clocks(traffic)) return {.folds = true};
   if (simulation.fold == Folding::automatic && simulation.fidelity == Fidelity::message)
     return {.folds = false};
   const bool cheap = simulation.fidelity == Fidelity::coupled || simulation.fidelity == Fidelity::fluid;

@@ -89,6 +89,10 @@ struct RunCost {
 };
 RunCost run_cost(const CollectiveLoad& traffic, const ChosenFidelity& chosen);
 
+/// Estimated processor time of a run's programs, which comes on top of that of its flows [s]. 0 for
+/// asynchronous plans, whose messages take far longer.
+double program_seconds(const CollectiveLoad& traffic);
+
 /// True if SimGrid is estimated to carry a run of this many flows of a fidelity within kSimGridBudgetPerRun.
 bool affordable_by_simgrid(const Plan& plan, Fidelity fidelity, double flows);
 

@@ -6,6 +6,7 @@
 
 #include "sim/collectives/planned_collectives.hpp"
 #include "sim/simulation.hpp"
+#include "sim/workers/clock_run.hpp"
 #include "sim/workers/sim_worker.hpp"
 #include "strategies/plan/run_conditions.hpp"
 
@@ -161,16 +162,20 @@ std::vector<double> start_dates(const Simulation& simulation, const std::vector<
 }
 
 /// Sets what a result says about how collectives and messages were simulated.
-void describe_communication(const SimWorld& world, SimulationResult& result) {
-  const PlannedCollectives& collectives = world.collectives;
+void describe_communication(const PlannedCollectives& collectives, SimulationResult& result) {
   result.fidelity = collectives.fidelity().used();
   result.folding = collectives.folding();
-  result.link_sharing = link_sharing(world.network.started(), collectives.fidelity().link_sharing,
-                                     world.messages.shared_flows());
   result.algorithms = collectives.schedules().algorithm_names();
   result.automatic = collectives.schedules().automatic_choices();
-  result.flows = world.network.flows() + world.messages.shared_flows();
   result.routes = collectives.routes();
+}
+
+SimulationResult described_run_by_clocks(const Simulation& simulation,
+                                         const PlannedCollectives& collectives) {
+  SimulationResult result = run_by_clocks(simulation, collectives);
+  describe_communication(collectives, result);
+  result.link_sharing = collectives.traffic().collectives.empty() ? "" : "closed form";
+  return result;
 }
 
 /// Runs the program of every worker with these collectives, on a clock that starts at 0.
@@ -178,6 +183,7 @@ void describe_communication(const SimWorld& world, SimulationResult& result) {
 SimulationResult run_programs(const Simulation& simulation, const PlannedCollectives& collectives,
                               const LinkOptions& options) {
   const Plan& plan = *simulation.plan;
+  if (groups_have_clocks(collectives.traffic())) return described_run_by_clocks(simulation, collectives);
   SimNetwork network(collectives.patterns(), options);
   const Engine& engine = network.engine();
 
@@ -215,7 +221,10 @@ SimulationResult run_programs(const Simulation& simulation, const PlannedCollect
   result.records = world.records.take();
   result.seconds = engine.now();
   result.events = engine.events();
-  describe_communication(world, result);
+  describe_communication(collectives, result);
+  result.link_sharing =
+      link_sharing(network.started(), collectives.fidelity().link_sharing, messages.shared_flows());
+  result.flows = network.flows() + messages.shared_flows();
   result.clock_moves = world.clock_moves;
   return result;
 }

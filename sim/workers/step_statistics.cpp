@@ -103,16 +103,6 @@ StepSeconds StepStatistics::steady_state(const Plan& plan) const {
 
 namespace {
 
-std::vector<LayerSeconds> prefix_sums(const std::vector<LayerSeconds>& layers) {
-  std::vector<LayerSeconds> sums{{}};
-  for (const LayerSeconds& layer : layers) {
-    const LayerSeconds& last = sums.back();
-    sums.push_back(
-        {last.forward + layer.forward, last.backward + layer.backward, last.update + layer.update});
-  }
-  return sums;
-}
-
 double of(const LayerSeconds& seconds, Work pass) {
   switch (pass) {
     case Work::forward:
@@ -127,13 +117,24 @@ double of(const LayerSeconds& seconds, Work pass) {
 
 }  // namespace
 
+ComputeTimes::Prefix::Prefix(const std::vector<LayerSeconds>& layers) {
+  for (std::size_t pass = 0; pass < sums_.size(); ++pass) {
+    std::vector<double>& sums = sums_[pass];
+    sums.push_back(0);
+    for (const LayerSeconds& layer : layers) {
+      sums.push_back(sums.back() + of(layer, static_cast<Work>(pass)));
+      layers_[pass].push_back(sums.back() - sums[sums.size() - 2]);
+    }
+  }
+}
+
 ComputeTimes::ComputeTimes(const Workload& workload)
     : median_(workload.median),
-      host_(workload.host),
-      host_prefix_(prefix_sums(workload.host)),
+      has_host_(!workload.host.empty()),
+      host_prefix_(workload.host),
       sample_ranks_(workload.sample_ranks) {
-  prefixes_.push_back(prefix_sums(workload.median));
-  for (const auto& sample : workload.samples) prefixes_.push_back(prefix_sums(sample));
+  prefixes_.emplace_back(workload.median);
+  for (const auto& sample : workload.samples) prefixes_.emplace_back(sample);
   for (std::size_t pass = 0; pass < timed_layers_.size(); ++pass) {
     for (std::size_t layer = 0; layer < median_.size(); ++layer) {
       if (of(median_[layer], static_cast<Work>(pass)) > 0) timed_layers_[pass].push_back(layer);
@@ -159,22 +160,23 @@ double ComputeTimes::drawn_seconds(Work pass, LayerRange layers, const Draw& dra
 
 double ComputeTimes::seconds(Work pass, LayerRange layers, const Draw& draw) const {
   if (draw.layer_sigma > 0) return draw.factor * drawn_seconds(pass, layers, draw);
-  const Prefix& prefix = prefixes_[draw.sample + 1];
-  const double sum = of(prefix[layers.last], pass) - of(prefix[layers.first], pass);
-  return draw.factor * sum;
+  return draw.factor * prefixes_[draw.sample + 1].seconds(pass, layers);
 }
 
 double ComputeTimes::host_seconds(Work pass, LayerRange layers) const {
-  if (host_.empty()) return 0;
-  return of(host_prefix_[layers.last], pass) - of(host_prefix_[layers.first], pass);
+  return has_host_ ? host_prefix_.seconds(pass, layers) : 0;
 }
 
 IssuedWork ComputeTimes::issued(Work pass, LayerRange layers, const Draw& draw, double factor) const {
+  const std::vector<double>& device = prefixes_[draw.sample + 1].layers(pass);
+  const std::vector<double>& host = host_prefix_.layers(pass);
+  const auto seconds = [&](int layer) {
+    return draw.layer_sigma > 0 ? this->seconds(pass, {layer, layer + 1}, draw) : draw.factor * device[layer];
+  };
   IssuedWork all;
   for (int i = 0; i < layers.last - layers.first; ++i) {
     const int layer = pass == Work::backward ? layers.last - 1 - i : layers.first + i;
-    const LayerRange one{layer, layer + 1};
-    all = then(all, issued_layer(factor * seconds(pass, one, draw), host_seconds(pass, one)));
+    all = then(all, issued_layer(factor * seconds(layer), has_host_ ? host[layer] : 0));
   }
   return all;
 }
@@ -224,6 +226,20 @@ void MemberClocks::wait_until(double end, const Lags& lags) {
   const bool apart = lags != nullptr && lags->size() == members_.size();
   for (std::size_t i = 0; i < members_.size(); ++i)
     members_[i].clock = std::max(members_[i].clock, end - (apart ? (*lags)[i] : 0));
+}
+
+double MemberClocks::wait_until(std::size_t member, double end) {
+  double& clock = members_[member].clock;
+  const double behind = std::max(0.0, end - clock);
+  clock = std::max(clock, end);
+  return behind;
+}
+
+std::vector<double> MemberClocks::clocks() const {
+  std::vector<double> clocks;
+  clocks.reserve(members_.size());
+  for (const Member& member : members_) clocks.push_back(member.clock);
+  return clocks;
 }
 
 double MemberClocks::latest() const {

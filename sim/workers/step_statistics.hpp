@@ -115,11 +115,24 @@ class ComputeTimes {
   IssuedWork issued(Work pass, LayerRange layers, const Draw& draw, double factor) const;
 
  private:
-  using Prefix = std::vector<LayerSeconds>;  ///< [i]: sums over layers 0 .. i-1
+  /// Sums over layers 0 .. i-1 by pass, and their differences, so that a look-up touches one pass only.
+  class Prefix {
+   public:
+    explicit Prefix(const std::vector<LayerSeconds>& layers);
+    double seconds(Work pass, LayerRange layers) const {
+      const std::vector<double>& sums = sums_[ordinal(pass)];
+      return sums[layers.last] - sums[layers.first];
+    }
+    const std::vector<double>& layers(Work pass) const { return layers_[ordinal(pass)]; }
+
+   private:
+    std::array<std::vector<double>, 3> sums_, layers_;
+  };
 
   double drawn_seconds(Work pass, LayerRange layers, const Draw& draw) const;
 
-  std::vector<LayerSeconds> median_, host_;
+  std::vector<LayerSeconds> median_;
+  bool has_host_;
   Prefix host_prefix_;
   std::array<std::vector<int>, 3> timed_layers_;  ///< by pass: the layers that take time, ascending
   std::vector<Prefix> prefixes_;                  ///< [0]: of the medians; [1 + i]: of measured step i
@@ -152,7 +165,11 @@ class MemberClocks {
   /// Moves clocks that are behind to the end of an operation that the program has waited for.
   void wait_until(double end, const Lags& lags);
 
+  /// Does so for one member. @returns how far its clock was behind [s]
+  double wait_until(std::size_t member, double end);
+
   double latest() const;  ///< The largest clock.
+  std::vector<double> clocks() const;
   /// The date at which each layer ends if a pass takes from `begin` to latest(), by the times of the first
   /// member, in the order of the pass.
   std::vector<std::pair<int, double>> layer_ends(Work pass, LayerRange layers, const ComputeTimes& times,

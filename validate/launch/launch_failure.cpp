@@ -44,6 +44,18 @@ std::string last_output(const std::filesystem::path& log, const std::string& oth
   return last.empty() ? otherwise : fmt::format("{} (see {})", last, log.string());
 }
 
+std::string all_output(const std::filesystem::path& log) {
+  constexpr int kMostLines = 60;
+  std::string all, line;
+  std::ifstream file(log);
+  for (int lines = 0; lines < kMostLines && std::getline(file, line);) {
+    if (line.find_first_not_of(" -\t") == std::string::npos) continue;  // mpirun frames what it says
+    all += "\n  " + line;
+    ++lines;
+  }
+  return all.empty() ? "no output" : fmt::format("see {}{}", log.string(), all);
+}
+
 RankId first_rank_mpirun_reported(const std::filesystem::path& log, int ranks) {
   const std::string before = "process rank ";
   std::string line;

@@ -24,6 +24,9 @@ void throw_if_memory_full(const std::filesystem::path& log, const std::filesyste
 /// The last line of the log, and the log's name; `otherwise` if there is no line.
 std::string last_output(const std::filesystem::path& log, const std::string& otherwise);
 
+/// What mpirun and the ranks wrote, up to a page, and the log's name. The cause may be at its beginning.
+std::string all_output(const std::filesystem::path& log);
+
 /// The rank that mpirun reports as the first to end, before it ended the others; none: mpirun reports none.
 RankId first_rank_mpirun_reported(const std::filesystem::path& log, int ranks);
 

@@ -90,13 +90,18 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
     throw InputError("mpirun not found, which starts the ranks; install it (apt install openmpi-bin)");
   const std::string ranks = std::to_string(job.cluster.ranks);
   std::vector<std::string> command{mpirun.string(), "-n", ranks, "--oversubscribe", "--bind-to", "none"};
-  job.cluster.kind == Cluster::Kind::netcluster ? add_hosts(job.cluster, command)
-                                                : add_loopback(job.cluster, command);
+  if (job.cluster.kind == Cluster::Kind::netcluster) {
+    add_hosts(job.cluster, command);
+    // The daemons of Open MPI have folders of their agents: when all make the same one at once, some fail.
+    command.insert(command.begin(), {find_program("env").string(), "TMPDIR=" + sessions.string()});
+  } else {
+    add_loopback(job.cluster, command);
+    command.insert(command.end(), {"--mca", "orte_tmpdir_base", sessions.string()});
+  }
   for (const auto& word :
        {std::string("--mca"), std::string("btl_vader_backing_directory"), control.parent_path().string(),
-        std::string("--mca"), std::string("orte_tmpdir_base"), sessions.string(), rank_program().string(),
-        std::string("--folder"), job.folder.string(), std::string("--control"), control.string(),
-        std::string("--cluster"), job.cluster.name, std::string("--transport"),
+        rank_program().string(), std::string("--folder"), job.folder.string(), std::string("--control"),
+        control.string(), std::string("--cluster"), job.cluster.name, std::string("--transport"),
         transport_names()[ordinal(job.cluster.transport)]}) {
     command.push_back(word);
   }
@@ -214,7 +219,7 @@ class Launch {
     if (failed && failed->signal != 0)
       throw RankLost(
           fmt::format("{} was killed by signal {}", commands()[failed->child].front(), failed->signal));
-    throw std::runtime_error(fmt::format("the ranks failed: {}", last_output(log(), "no output")));
+    throw std::runtime_error(fmt::format("the ranks failed: {}", all_output(log())));
   }
 
  private:

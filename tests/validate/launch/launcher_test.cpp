@@ -141,6 +141,19 @@ TEST_CASE("a rank that waits in vain for another names it, and a rank that fails
   CHECK_THROWS_WITH(run_ranks(job), Catch::StartsWith("the ranks failed: "));
 }
 
+TEST_CASE("all that the ranks wrote is reported where nothing else tells why they failed",
+          "[validate][launch][faults]") {
+  const Started started;
+  RankJob job = started.job(1, "fails");
+  job.commands = [](const RankJob&, const std::filesystem::path&) {
+    return std::vector<std::vector<std::string>>{
+        {"/bin/sh", "-c", "echo ----; echo the cause; echo; echo what follows; exit 3"}};
+  };
+  job.before_stage = [](const auto&) {};
+  CHECK_THROWS_WITH(run_ranks(job), fmt::format("the ranks failed: see {}\n  the cause\n  what follows",
+                                                (started.folder / job.log).string()));
+}
+
 TEST_CASE("ranks that die cost their point alone, whose output is kept", "[validate][launch][faults]") {
   const Started started;
   Validation three;
