@@ -14,12 +14,11 @@
 #include "spatial_training.hpp"
 #include "tests/report/temporary_folder.hpp"
 
-namespace stepcast::backend_test {
+namespace stepcast::test {
 // Tests of the whole cuDNN backend on a fake GPU: the project's kernels on the host, CUDA's runtime without a
 // device, and fakes of cuDNN's convolutions, batch norm and RNN and of cuBLAS's products, which are plain
 // loops that check descriptors by the libraries' rules. These tests show neither what other calls of the
 // libraries do nor how long a GPU takes.
-namespace stepcast::test {
 namespace {
 
 constexpr GpuOptions kNchw{.precision = GpuPrecision::f32, .layout = ImageLayout::nchw};
@@ -109,8 +108,6 @@ TEST_CASE("ranks on GPUs that replay passes as graphs learn what ranks on CPUs d
   check_same(learned(c.strategy, c.ranks, *c.model, options_of(c), graph_backend),
              learned(c.strategy, c.ranks, *c.model, options_of(c)));
 }
-
-}  // namespace stepcast::test
 
 namespace {
 
@@ -213,7 +210,6 @@ TEST_CASE("a box of rows goes through a message, position after position, and ba
 }
 
 // The command capture-all on a fake GPU with 1 GiB of free memory and the name of a listed one.
-namespace stepcast::test {
 namespace {
 
 /// A network that the fake GPU computes in moments. @return its file
@@ -258,4 +254,3 @@ TEST_CASE("a capture that began twice and ended neither time is not met again", 
 }
 
 }  // namespace stepcast::test
-}  // namespace stepcast::backend_test
