@@ -7,9 +7,8 @@
 #include "kernels/cudnn/runtime/tensor.hpp"
 #include "layered.hpp"
 
-namespace stepcast::maps_test {
-// Compares the project's CUDA kernels, run on the host, with the reference implementations.
 namespace stepcast::test {
+// Compares the project's CUDA kernels, run on the host, with the reference implementations.
 
 TEST_CASE("batch norm's kernels compute what plain loops do", "[emulated]") {
   const Way way = any_way();
@@ -204,8 +203,6 @@ TEST_CASE("up-sampling's kernels compute what plain loops do", "[emulated]") {
   }
 }
 
-}  // namespace stepcast::test
-
 namespace {
 
 /// One device's half of a case's samples: a range of the whole case's memory.
@@ -288,4 +285,4 @@ TEST_CASE("batch norm over two devices with half of the samples each equals the 
   check_near({middle, errors.end()}, expected.parameters[0], 2 * way.margin());
   check_near({errors.begin(), middle}, expected.parameters[1], 2 * way.margin());
 }
-}  // namespace stepcast::maps_test
+}  // namespace stepcast::test
