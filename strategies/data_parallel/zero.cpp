@@ -126,9 +126,9 @@ const Fields<Zero>& zero_fields() {
   static const Fields<Zero> fields{
       field("stage", &Zero::stage, integer(1, 3), required("1, 2 or 3"),
             "1: optimizer state is partitioned; 2: gradients too; 3: parameters too"),
-      field("bucket", &Zero::bucket, bucket_size(), kBucketMeaning),
-      field("overlap", &Zero::overlap, boolean(),
-            "whether reduce-scatters run during the rest of the backward pass"),
+      details({field("bucket", &Zero::bucket, bucket_size(), kBucketMeaning),
+               field("overlap", &Zero::overlap, boolean(),
+                     "whether reduce-scatters run during the rest of the backward pass")}),
       field("accumulation", &Zero::micro_batches, integer(1, 1'000'000), "micro-batches in a step"),
       field("recompute", &Zero::recompute, boolean(),
             "whether activations are computed again in the backward pass")};
