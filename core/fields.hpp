@@ -207,6 +207,14 @@ std::vector<Field<T>> only_with(std::string_view kinds, std::vector<Field<T>> fi
   return fields;
 }
 
+/// The same fields, whose keys are details (Key::detail).
+template <class T>
+std::vector<Field<T>> details(std::initializer_list<Field<T>> fields) {
+  std::vector<Field<T>> all(fields);
+  for (Field<T>& one : all) one.key.detail = true;
+  return all;
+}
+
 /// A field whose value may, or must, be `{value: ..., source: ...}`.
 template <class T>
 Field<T> with_source(Field<T> field, Key::Source source) {

@@ -34,6 +34,9 @@ struct Key {
   enum class Source { no, may, must };
   Source source = Source::no;         ///< whether the value may or must be `{value: ..., source: ...}`
   std::string_view former_name = {};  ///< an earlier name of the key, which is refused with the present one
+  /// Whether runs that differ in it alone are of one layout, whose steps the model gets wrong by nearly as
+  /// much (forecast/draws/alternatives.hpp).
+  bool detail = false;
 };
 
 /// The keys of a mapping of one kind.

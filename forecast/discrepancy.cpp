@@ -5,6 +5,9 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
+
+#include "core/random.hpp"
 
 namespace stepcast {
 namespace {
@@ -28,10 +31,11 @@ Discrepancy read_discrepancy(const YamlValue& value) {
     map.at("probabilities").expected("two or more ascending numbers");
   term.quantiles = read_numbers(map.at("quantiles"), count);
   if (const auto given = map.maybe("measured")) {
-    const YamlMap measured = given->map({"level", "own", "alternative", "doubling", "misfit"});
+    const YamlMap measured =
+        given->map({"level", "own", "lost", "alternative", "detail", "doubling", "walk", "misfit"});
     const auto constant = [&](const char* name) { return measured.at(name).number(0, 10); };
-    term.measured = {constant("level"), constant("own"), constant("alternative"), constant("doubling"),
-                     constant("misfit")};
+    term.measured = {constant("level"),  constant("own"),      constant("lost"), constant("alternative"),
+                     constant("detail"), constant("doubling"), constant("walk"), constant("misfit")};
   }
   return term;
 }
@@ -152,19 +156,61 @@ std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std
   });
 }
 
+// measured_points.py has the same. Streams of one product alone are correlated: their sums have too little
+// spread.
+double uniform_sample(unsigned k, std::size_t stream) {
+  static_assert(kDiscrepancySamples == 256);
+  for (std::uint64_t key = mixed_hash(stream, 0); key != 0; key >>= 16) {  // each round is a permutation
+    k = (k * (key % 256 | 1) + key / 256) % 256;
+    k ^= k >> 4;
+  }
+  return (k + 0.5) / kDiscrepancySamples;
+}
+
+namespace {
+
+constexpr std::size_t kWalkStream = 112;
+
+/// Adds a random walk over the doublings of the devices.
+/// @param knots  log2(devices) at which its stretches end, besides the last
+void add_walk(const Discrepancy& term, double doublings, const std::set<double>& knots, double scale,
+              std::vector<double>& errors) {
+  double begin = 0;
+  std::size_t stretch = 0;
+  for (auto knot = knots.begin(); begin < doublings; ++stretch) {
+    const double end = knot == knots.end() ? doublings : std::min(doublings, *knot++);
+    for (unsigned k = 0; k < errors.size(); ++k)
+      errors[k] += scale * std::sqrt(end - begin) *
+                   quantile_at(term.probabilities, term.quantiles, uniform_sample(k, kWalkStream + stretch));
+    begin = end;
+  }
+}
+
+}  // namespace
+
 std::vector<std::vector<double>> grown_errors(const Scenario& scenario,
                                               const std::vector<std::size_t>& points,
                                               const std::vector<Row>& rows, Library& library,
-                                              double doubling) {
+                                              const MeasuredConstants& constants) {
   const Discrepancy term = shipped_discrepancy(library);
-  return relative_errors(scenario, points, [&](const std::vector<Assignment>& values) -> PointErrors {
+  const auto devices_at = [&](const std::vector<Assignment>& values) {
     const auto point = matching_point(scenario, values);
     const Row row = point ? rows[*point] : Row{};
-    const int devices = row.number("devices").value_or(0) > 0
-                            ? static_cast<int>(*row.number("devices"))
-                            : middle_experiment(scenario, values, library).plan.devices;
-    const TermScales scales{doubling * std::log2(devices)};
-    return {devices, scaled_errors(term, scales)};
+    return row.number("devices").value_or(0) > 0 ? static_cast<int>(*row.number("devices"))
+                                                 : middle_experiment(scenario, values, library).plan.devices;
+  };
+  std::set<double> knots;
+  for (const auto* list : {&scenario.measurements, &scenario.calibrations}) {
+    for (const Measurement& one : *list) {
+      if (relation_to_step(one.column) != StepRelation::none) knots.insert(std::log2(devices_at(one.point)));
+    }
+  }
+  return relative_errors(scenario, points, [&](const std::vector<Assignment>& values) -> PointErrors {
+    const int devices = devices_at(values);
+    const double doublings = std::log2(devices);
+    auto errors = scaled_errors(term, {constants.doubling * doublings});
+    add_walk(term, doublings, knots, constants.walk, errors);
+    return {devices, std::move(errors)};
   });
 }
 

@@ -13,9 +13,13 @@ namespace stepcast {
 struct MeasuredConstants {
   double level = 0;        ///< standard deviation of an error that all points have in common
   double own = 0;          ///< standard deviation of an error of one point alone
+  double lost = 0;         ///< that of one whose step has e times the step without what is not computation
   double alternative = 0;  ///< standard deviation of an error that points of the same layout have in common
-  double doubling = 0;     ///< scale of the term for each doubling of the devices
-  /// What measured points miss the simulation by (root mean square) that doubles `own` and `doubling`.
+  double detail = 0;       ///< the same of points with equal details (forecast/draws/alternatives.hpp)
+  double doubling = 0;     ///< scale of the term for each doubling of the devices, the same in all of them
+  double walk = 0;         ///< scale of what each doubling adds, whatever others add
+  /// What measured points miss the simulation by (root mean square) that doubles `own`, `lost`, `doubling`
+  /// and `walk`.
   double misfit = 1;
 };
 
@@ -57,12 +61,18 @@ std::vector<std::vector<double>> term_errors(const Scenario& scenario, const std
                                              Library& library);
 
 /// The same where other points are measured: what grows with the devices. The quantile at u_k is multiplied
-/// by `doubling` (MeasuredConstants) times log2(devices). @param rows  results with the number of devices,
-/// one for each point of the scenario
+/// by `doubling` (MeasuredConstants) times log2(devices), and each stretch between measured or fed-in numbers
+/// of devices adds the quantile at a number of its own times `walk` and the root of its doublings: a random
+/// walk, so what two points differ by is not carried on in a straight line. @param rows  results with the
+/// number of devices, one for each point of the scenario
 std::vector<std::vector<double>> grown_errors(const Scenario& scenario,
                                               const std::vector<std::size_t>& points,
                                               const std::vector<Row>& rows, Library& library,
-                                              double doubling);
+                                              const MeasuredConstants& constants);
+
+/// Sample `k` of kDiscrepancySamples of a variable that is uniform between 0 and 1; other streams have
+/// another order.
+double uniform_sample(unsigned k, std::size_t stream);
 
 /// Sets Simulations::log_errors of the chosen points to those of term_errors.
 void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "forecast/draws/alternatives.hpp"
 #include "forecast/draws/weighted_draws.hpp"
 #include "report/statistics/cholesky.hpp"
 #include "report/statistics/statistics.hpp"
@@ -20,7 +21,9 @@ namespace {
 constexpr double kPartSpread = 0.1;  // of a part of a step, for whose error there is no term
 constexpr double kLeastPart = 0.01;  // of the step; differences of parts that are smaller say nothing
 
-constexpr std::size_t kLevelStream = 1, kAlternativeStream = 64;
+// Beyond those of single points.
+constexpr std::size_t kAlternativeStream = 1'000'000, kDetailStream = 2'000'000;
+constexpr std::size_t kLevelStream = 1;
 
 bool is_fed_in(const Scenario& scenario, std::size_t point) {
   return std::ranges::any_of(scenario.calibrations, [&](const Measurement& target) {
@@ -48,42 +51,9 @@ double covariance(const std::vector<double>& a, const std::vector<double>& b) {
   return sum / a.size();
 }
 
-/// The keys that differ between points with equally many workers, such as those of a layout.
-std::set<std::string> keys_of_alternatives(const Scenario& scenario) {
-  std::map<std::pair<std::string, std::string>, std::string> first;  // by number of workers and key
-  std::set<std::string> keys;
-  for (const Point& point : scenario.points) {
-    const auto found = std::ranges::find(point.values, "workers", &Assignment::path);
-    const std::string workers = found == point.values.end() ? "" : found->value.text;
-    for (const Assignment& one : point.values) {
-      const std::string text = point_name({one});
-      if (first.emplace(std::pair(workers, one.path), text).first->second != text) keys.insert(one.path);
-    }
-  }
-  return keys;
-}
-
-}  // namespace
-
-std::vector<std::size_t> alternatives_of(const Scenario& scenario) {
-  const std::set<std::string> keys = keys_of_alternatives(scenario);
-  std::map<std::string, std::size_t> numbers;
-  std::vector<std::size_t> all;
-  for (const Point& point : scenario.points) {
-    std::set<std::string> values;
-    for (const Assignment& one : point.values) {
-      if (keys.contains(one.path)) values.insert(point_name({one}));
-    }
-    all.push_back(numbers.emplace(fmt::format("{}", fmt::join(values, ", ")), numbers.size()).first->second);
-  }
-  return all;
-}
-
-namespace {
-
 /// What the errors of points have in common.
 struct ErrorGroups {
-  std::vector<std::size_t> layouts;                ///< by point
+  Alternatives alternatives;
   std::vector<std::optional<std::size_t>> fed_in;  ///< by point: the point that its error is relative to
   std::vector<bool> levels;                        ///< by point: on other devices than that point
   bool learns_level = false;                       ///< a measurement has a level
@@ -102,7 +72,7 @@ std::optional<std::size_t> fed_in_for(std::size_t point, const std::vector<std::
 
 ErrorGroups groups_of(const Scenario& scenario, const std::vector<Row>& rows) {
   ErrorGroups groups;
-  groups.layouts = alternatives_of(scenario);
+  groups.alternatives = alternatives_of(scenario);
   std::vector<std::size_t> fed_in;
   for (std::size_t point = 0; point < scenario.points.size(); ++point) {
     if (is_fed_in(scenario, point)) fed_in.push_back(point);
@@ -117,27 +87,37 @@ ErrorGroups groups_of(const Scenario& scenario, const std::vector<Row>& rows) {
   return groups;
 }
 
+/// What one point has in common with others (Alternatives).
+struct AlternativeNumbers {
+  std::size_t layout = 0, detail = 0, place = 0;
+};
+
+AlternativeNumbers numbers_of(const Alternatives& all, std::size_t point) {
+  return {all.layouts[point], all.details[point], all.places[point]};
+}
+
 /// The error of one point before anything was measured.
 struct PriorError {
   std::size_t point = 0;
   bool none = false;       ///< it is fed in, or no step
   bool has_level = false;  ///< that measurements say something about
-  std::size_t layout = 0;
-  std::optional<std::size_t> of_layout = {};  ///< the layout that is fed in
-  std::vector<double> term;                   ///< by sample
+  AlternativeNumbers numbers = {};
+  std::optional<AlternativeNumbers> of_fed_in = {};  ///< of the point that is fed in
+  double own = 0;            ///< standard deviation of what points of one place have in common
+  std::vector<double> term;  ///< by sample
 };
 
 std::vector<double> samples_of(const PriorError& error, const MeasuredConstants& constants) {
   std::vector<double> samples = error.term;
   const double level = error.has_level ? constants.level : 0;
-  const auto of_layout = [](unsigned k, std::size_t layout) {
-    return normal_sample(k, kAlternativeStream + layout);
+  const auto of_alternative = [&](unsigned k, const AlternativeNumbers& numbers) {
+    return constants.alternative * normal_sample(k, kAlternativeStream + numbers.layout) +
+           constants.detail * normal_sample(k, kDetailStream + numbers.detail);
   };
   for (unsigned k = 0; k < samples.size() && !error.none; ++k) {
-    const double fed_in = error.of_layout ? of_layout(k, *error.of_layout) : 0;
-    samples[k] += level * normal_sample(k, kLevelStream) +
-                  constants.alternative * (of_layout(k, error.layout) - fed_in) +
-                  constants.own * normal_sample(k, kLevelStream + 1 + error.point);
+    const double fed_in = error.of_fed_in ? of_alternative(k, *error.of_fed_in) : 0;
+    samples[k] += level * normal_sample(k, kLevelStream) + of_alternative(k, error.numbers) - fed_in +
+                  error.own * normal_sample(k, kLevelStream + 1 + error.numbers.place);
   }
   return samples;
 }
@@ -146,49 +126,70 @@ double covariance(const PriorError& a, const PriorError& b, const MeasuredConsta
   double value = covariance(a.term, b.term);
   if (a.none || b.none) return value;
   if (a.has_level && b.has_level) value += constants.level * constants.level;
-  const auto same = [](std::optional<std::size_t> x, std::optional<std::size_t> y) { return x && x == y; };
-  value += constants.alternative * constants.alternative *
-           (same(a.layout, b.layout) - same(a.layout, b.of_layout) - same(a.of_layout, b.layout) +
-            same(a.of_layout, b.of_layout));
-  return a.point == b.point ? value + constants.own * constants.own : value;
+  const auto square = [](double x) { return x * x; };
+  const auto common = [&](const std::optional<AlternativeNumbers>& x,
+                          const std::optional<AlternativeNumbers>& y) {
+    if (!x || !y) return 0.0;
+    return square(x->layout == y->layout ? constants.alternative : 0) +
+           square(x->detail == y->detail ? constants.detail : 0);
+  };
+  value += common(a.numbers, b.numbers) - common(a.numbers, b.of_fed_in) - common(a.of_fed_in, b.numbers) +
+           common(a.of_fed_in, b.of_fed_in);
+  return a.numbers.place == b.numbers.place ? value + a.own * b.own : value;
 }
 
 /// The constants at a misfit.
 MeasuredConstants constants_at(double misfit, Library& library) {
   MeasuredConstants constants = shipped_discrepancy(library).measured;
   const double factor = 1 + misfit / constants.misfit;
-  constants.own *= factor;
-  constants.doubling *= factor;
+  for (double* one : {&constants.own, &constants.lost, &constants.doubling, &constants.walk}) *one *= factor;
   return constants;
+}
+
+/// log(step / its computation), relative to the point that is fed in; 0 where it is less or not known.
+double lost_time(const Row& row, const Row& fed_in) {
+  const auto of = [](const Row& one) {
+    const double step = one.number("step_seconds").value_or(0);
+    const double compute = one.number("compute_seconds").value_or(0);
+    return step > 0 && compute > 0 ? std::log(step / compute) : 0;
+  };
+  return std::max(0.0, of(row) - of(fed_in));
 }
 
 /// The prior errors at these points.
 std::vector<PriorError> prior_errors(const Scenario& scenario, const std::vector<std::size_t>& points,
-                                     const std::vector<Row>& rows, Library& library, double doubling) {
+                                     const std::vector<Row>& rows, Library& library,
+                                     const MeasuredConstants& constants) {
   const ErrorGroups groups = groups_of(scenario, rows);
-  auto terms = groups.learns_level ? grown_errors(scenario, points, rows, library, doubling)
+  auto terms = groups.learns_level ? grown_errors(scenario, points, rows, library, constants)
                                    : term_errors(scenario, points, library);
   std::vector<PriorError> errors;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const std::size_t point = points[i];
     const auto base = groups.fed_in[point];
-    errors.push_back({.point = point,
-                      .none = is_fed_in(scenario, point),
-                      .has_level = groups.learns_level && groups.levels[point],
-                      .layout = groups.layouts[point],
-                      .of_layout = base ? std::optional(groups.layouts[*base]) : std::nullopt,
-                      .term = std::move(terms[i])});
+    const auto numbers = numbers_of(groups.alternatives, point);
+    PriorError& error = errors.emplace_back();
+    error = {.point = point,
+             .none = is_fed_in(scenario, point),
+             .has_level = groups.learns_level && groups.levels[point],
+             .numbers = numbers,
+             .term = std::move(terms[i])};
+    if (base) error.of_fed_in = numbers_of(groups.alternatives, *base);
+    if (base && error.of_fed_in->place == numbers.place) continue;
+    const double lost = lost_time(rows[point], base ? rows[*base] : Row{});
+    error.own = std::hypot(constants.own, constants.lost * std::sqrt(lost));
   }
   return errors;
 }
 
 /// The prior errors at the points of measurements; without a term, and for parts of a step, they are 0.
 std::vector<PriorError> errors_of_measurements(const Scenario& scenario, const std::vector<Row>& rows,
-                                               Library& library, bool has_term, double doubling) {
+                                               Library& library, bool has_term,
+                                               const MeasuredConstants& constants) {
   std::vector<std::size_t> points;
   for (const Measurement& one : scenario.measurements) points.push_back(point_of(scenario, one));
   std::vector<PriorError> errors(points.size());
-  if (has_term) errors = prior_errors(scenario, points, rows, library, doubling);
+  if (has_term) errors = prior_errors(scenario, points, rows, library, constants);
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (has_term && is_of_step(scenario.measurements[i])) continue;
     errors[i] = {.point = points[i], .none = true, .term = std::vector<double>(kDiscrepancySamples)};
@@ -237,13 +238,14 @@ std::set<std::size_t> fed_in_points(const Scenario& scenario) {
 }
 
 double layout_variance(const Scenario& scenario, std::size_t a, std::size_t b, Library& library) {
-  const auto layouts = alternatives_of(scenario);
-  return layouts[a] == layouts[b] ? 0 : 2 * std::pow(shipped_discrepancy(library).measured.alternative, 2);
+  const Alternatives all = alternatives_of(scenario);
+  const MeasuredConstants constants = shipped_discrepancy(library).measured;
+  const double layouts = all.layouts[a] == all.layouts[b] ? 0 : 2 * std::pow(constants.alternative, 2);
+  return layouts + (all.details[a] == all.details[b] ? 0 : 2 * std::pow(constants.detail, 2));
 }
 
 double normal_sample(unsigned k, std::size_t stream) {
-  const auto mixed = (k * (2 * stream + 77) + 29 * stream) % kDiscrepancySamples;
-  return normal_quantile((mixed + 0.5) / kDiscrepancySamples);
+  return normal_quantile(uniform_sample(k, stream));
 }
 
 double misfit_of(const Scenario& scenario, const std::vector<Row>& rows) {
@@ -262,8 +264,7 @@ double misfit_of(const Scenario& scenario, const std::vector<Row>& rows) {
 ErrorModel error_model(const Scenario& scenario, const std::vector<Row>& rows, Library& library,
                        bool has_discrepancy, double misfit) {
   const MeasuredConstants constants = constants_at(misfit, library);
-  return model_of(scenario,
-                  errors_of_measurements(scenario, rows, library, has_discrepancy, constants.doubling),
+  return model_of(scenario, errors_of_measurements(scenario, rows, library, has_discrepancy, constants),
                   constants);
 }
 
@@ -346,14 +347,13 @@ void learn_errors(const Scenario& scenario, const std::vector<std::size_t>& poin
                   Simulations& all) {
   const double misfit = all.misfit ? *all.misfit : misfit_of(scenario, all.rows.front());
   const MeasuredConstants constants = constants_at(misfit, library);
-  const auto measured = errors_of_measurements(scenario, all.rows.front(), library, true, constants.doubling);
+  const auto measured = errors_of_measurements(scenario, all.rows.front(), library, true, constants);
   const ErrorModel model = model_of(scenario, measured, constants);
   std::vector<std::vector<double>> missed;
   for (const auto& rows : all.rows) missed.push_back(residuals(scenario, rows));
   all.shifts.assign(all.rows.size(), std::vector<double>(scenario.points.size()));
   all.log_errors.assign(scenario.points.size(), {});
-  for (const PriorError& prior :
-       prior_errors(scenario, points, all.rows.front(), library, constants.doubling)) {
+  for (const PriorError& prior : prior_errors(scenario, points, all.rows.front(), library, constants)) {
     const std::size_t point = prior.point;
     std::vector<double> covariances;
     for (const PriorError& one : measured) covariances.push_back(covariance(prior, one, constants));

@@ -11,15 +11,15 @@ namespace stepcast {
 
 /// What measurements say. The error of the model at a point, log(measured step / forecast step), is
 ///
-///     term + level + layout - fed-in layout + own
+///     term + level + (layout + detail) - (those that are fed in) + own
 ///
 /// with the samples of grown_errors (forecast/discrepancy.hpp), a level that all points have in common that
-/// are on other devices than the point that is fed in, an error that points of one layout have in common (of
-/// equal values of the keys that differ among points with equally many workers) less that of the layout that
-/// is fed in, and an error of the point's own; all but the term are normal. A point that is fed in has none.
-/// Where no measurement has a level, there is none, and the term is that without measurements. A measurement
-/// is the error of its point and the repeatability of runs. The constants were fitted on open published
-/// figures (docs/notes/2026-11-measured-points.md). `own` and `doubling` grow with the misfit.
+/// are on other devices than the point that is fed in, errors that points of one layout and those of equal
+/// details have in common (forecast/draws/alternatives.hpp), and one of points that differ in details
+/// alone, which those of the fed-in point have not; all but the term are normal. A point that is fed in has
+/// none. Where no measurement has a level, there is none, and the term is that without measurements. A
+/// measurement is the error of its point and the repeatability of runs. The constants were fitted on open
+/// published figures (docs/notes/2026-11-measured-points.md). `own` and `doubling` grow with the misfit.
 struct ErrorModel {
   /// [measurement][sample]: the error at its point with the repeatability.
   std::vector<std::vector<double>> samples;
@@ -34,11 +34,7 @@ std::set<std::size_t> fed_in_points(const Scenario& scenario);
 /// True if a measurement follows from the time of a step, so that it says something about the model's error.
 bool measures_steps(const Scenario& scenario);
 
-/// By point: a number that points of one layout have in common, with equal values of the keys that differ
-/// among points with equally many workers.
-std::vector<std::size_t> alternatives_of(const Scenario& scenario);
-
-/// Variance of the difference of what two points' layouts have in error; 0 for the same layout.
+/// Variance of the difference of what two points' layouts and details have in error; 0 for equal ones.
 double layout_variance(const Scenario& scenario, std::size_t a, std::size_t b, Library& library);
 
 /// Sample `k` of kDiscrepancySamples of a standard normal variable; other streams have another order.

@@ -142,15 +142,16 @@ const Fields<SoftwareKeys>& software_fields() {
                          "rate at which a node stages data in host memory, in each direction; only with "
                          "`gpudirect: false`"),
                    Key::Source::may),
-       field("socket_threads", &SoftwareKeys::socket_threads, integer(1, 16),
-             "host threads of each connection (`NCCL_SOCKET_NTHREADS`); only with `transport: sockets`, from "
-             "2.4.8 on"),
+       details({field(
+           "socket_threads", &SoftwareKeys::socket_threads, integer(1, 16),
+           "host threads of each connection (`NCCL_SOCKET_NTHREADS`); only with `transport: sockets`, from "
+           "2.4.8 on")}),
        field("p2p", &SoftwareKeys::peer_to_peer, boolean(),
              "`false`: devices of a node exchange through host memory, also with NVLinks "
              "(`NCCL_P2P_DISABLE=1`)"),
-       field("nvls", &SoftwareKeys::nvls, boolean(), otherwise("`true` from Hopper and 2.17 on"),
-             "NVLink SHARP: the NVSwitch computes sums"),
-       field("trees", &SoftwareKeys::trees, boolean(), "`false`: rings only (`NCCL_ALGO=Ring`)"),
+       details({field("nvls", &SoftwareKeys::nvls, boolean(), otherwise("`true` from Hopper and 2.17 on"),
+                      "NVLink SHARP: the NVSwitch computes sums"),
+                field("trees", &SoftwareKeys::trees, boolean(), "`false`: rings only (`NCCL_ALGO=Ring`)")}),
        field("processes", &SoftwareKeys::one_process,
              choice<bool>({{"one_a_device", false}, {"one_a_node", true}}),
              "whether one process launches the kernels of all devices of a node"),

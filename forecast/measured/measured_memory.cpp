@@ -34,7 +34,7 @@ struct MemoryErrors {
 
   MemoryErrors(const Scenario& scenario, const std::vector<Measurement>& measurements,
                const std::vector<Row>& rows_of_points)
-      : layouts(alternatives_of(scenario)), rows(rows_of_points) {
+      : layouts(alternatives_of(scenario).layouts), rows(rows_of_points) {
     for (const Measurement& one : measurements)
       measured.push_back(matching_point(scenario, one.point).value());
     for (std::size_t i = 0; i < measured.size(); ++i) {

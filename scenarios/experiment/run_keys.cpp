@@ -27,19 +27,21 @@ Form<Folding> folding() {
 }
 
 const Fields<SimulationOptions>& simulation_fields() {
-  static const Fields<SimulationOptions> fields{
-      field("steps", &SimulationOptions::steps, integer(1, 100'000),
-            otherwise("1; with jitter 20; with servers 100, or ten exchanges"),
-            "simulated steps; if there are several, the first does not count, because it waits for the first "
-            "batch"),
-      field("seed", &SimulationOptions::seed, integer(0), "seed of all random numbers"),
-      renamed(field("fidelity", &SimulationOptions::fidelity, choice(fidelity_words()),
-                    "how exactly collectives are simulated"),
-              "form"),
-      field("fold", &SimulationOptions::fold, folding(),
-            "whether one simulated program stands for all workers that are equal"),
-      field("sharing", &SimulationOptions::sharing, choice(link_sharing_words()),
-            "solver that shares links among messages: SimGrid's where it is affordable, or the one named")};
+  static const Fields<SimulationOptions> fields{details(
+      {field(
+           "steps", &SimulationOptions::steps, integer(1, 100'000),
+           otherwise("1; with jitter 20; with servers 100, or ten exchanges"),
+           "simulated steps; if there are several, the first does not count, because it waits for the first "
+           "batch"),
+       field("seed", &SimulationOptions::seed, integer(0), "seed of all random numbers"),
+       renamed(field("fidelity", &SimulationOptions::fidelity, choice(fidelity_words()),
+                     "how exactly collectives are simulated"),
+               "form"),
+       field("fold", &SimulationOptions::fold, folding(),
+             "whether one simulated program stands for all workers that are equal"),
+       field(
+           "sharing", &SimulationOptions::sharing, choice(link_sharing_words()),
+           "solver that shares links among messages: SimGrid's where it is affordable, or the one named")})};
   return fields;
 }
 

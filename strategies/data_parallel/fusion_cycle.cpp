@@ -120,19 +120,20 @@ struct GradientBucketKeys {
 
 const Fields<GradientBucketKeys>& gradient_bucket_fields() {
   using Buckets = GradientBucketKeys;
-  static const Fields<Buckets> fields{
-      field("bucket", &Buckets::bucket, bucket_size(), kBucketMeaning),
-      field("first_bucket", &Buckets::first_bucket, bytes(1), otherwise("bucket"),
-            "size of the first bucket, of the last layers"),
-      field("cycle", &Buckets::cycle, duration(),
-            "time between two checks for gradients that are ready; the gradients found by one check are sent "
-            "together"),
-      field("negotiation", &Buckets::negotiation, integer(0, 100),
-            "cycle: small collectives after each check, in which the hosts of all workers agree on the "
-            "gradients that are ready"),
-      field("host_lead", &Buckets::host_lead, duration(),
-            "cycle: time from the announcement of a gradient by the host to the end of its computation on "
-            "the device")};
+  static const Fields<Buckets> fields{details(
+      {field("bucket", &Buckets::bucket, bucket_size(), kBucketMeaning),
+       field("first_bucket", &Buckets::first_bucket, bytes(1), otherwise("bucket"),
+             "size of the first bucket, of the last layers"),
+       field(
+           "cycle", &Buckets::cycle, duration(),
+           "time between two checks for gradients that are ready; the gradients found by one check are sent "
+           "together"),
+       field("negotiation", &Buckets::negotiation, integer(0, 100),
+             "cycle: small collectives after each check, in which the hosts of all workers agree on the "
+             "gradients that are ready"),
+       field("host_lead", &Buckets::host_lead, duration(),
+             "cycle: time from the announcement of a gradient by the host to the end of its computation on "
+             "the device")})};
   return fields;
 }
 

@@ -235,12 +235,14 @@ const Fields<Synchronous>& synchronous_fields() {
             "of them wait"),
       field("input_rate", &Synchronous::input_rate, bandwidth(),
             "rate at which that process copies each device's input (fp32), in turn, before the step"),
-      field("bucket_copies", &Synchronous::bucket_copies,
-            choice<Copies>({{"none", Copies::none}, {"device", Copies::device}, {"host", Copies::host}}),
-            "copies of each bucket before and after its sum: into one buffer and back, or to the host and "
-            "back"),
-      field("overlap", &Synchronous::overlap, boolean(),
-            "whether all-reduces run during the rest of the backward pass"),
+      details(
+          {field(
+               "bucket_copies", &Synchronous::bucket_copies,
+               choice<Copies>({{"none", Copies::none}, {"device", Copies::device}, {"host", Copies::host}}),
+               "copies of each bucket before and after its sum: into one buffer and back, or to the host and "
+               "back"),
+           field("overlap", &Synchronous::overlap, boolean(),
+                 "whether all-reduces run during the rest of the backward pass")}),
       field("accumulation", &Synchronous::micro_batches, integer(1, 1'000'000), "micro-batches in a step"),
       field("fp32_gradients", &Synchronous::fp32_gradients, boolean(),
             "precision: mixed: whether gradients are summed in fp32, as autocast leaves them"),

@@ -62,7 +62,7 @@ const Fields<BlockKeys>& block_fields() {
       of_training(field("load_balancing", &BlockTraining::balanced, boolean(),
                         "whether the master assigns mini-batches by the workers' speed in the previous "
                         "block")),
-      field("bucket", &BlockKeys::bucket, bucket_size(), otherwise("25 MiB"), kBucketMeaning),
+      details({field("bucket", &BlockKeys::bucket, bucket_size(), otherwise("25 MiB"), kBucketMeaning)}),
       field<BlockKeys>({"workers_per_replica", "integer", "a divisor of the workers", "1",
                         "devices that train one replica by synchronous SGD"})};
   return fields;

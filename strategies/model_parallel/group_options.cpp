@@ -9,11 +9,11 @@ namespace {
 
 const Fields<GroupOptions>& group_fields() {
   static const Fields<GroupOptions> fields{
-      field("bucket", &GroupOptions::bucket, bucket_size(), kBucketMeaning),
-      field("overlap", &GroupOptions::overlap, boolean(),
-            "whether gradients are summed during the rest of the backward pass"),
-      field("halo_overlap", &GroupOptions::halo_overlap, boolean(),
-            "whether exchanges run during work that does not need their data"),
+      details({field("bucket", &GroupOptions::bucket, bucket_size(), kBucketMeaning),
+               field("overlap", &GroupOptions::overlap, boolean(),
+                     "whether gradients are summed during the rest of the backward pass"),
+               field("halo_overlap", &GroupOptions::halo_overlap, boolean(),
+                     "whether exchanges run during work that does not need their data")}),
       field("accumulation", &GroupOptions::micro_batches, integer(1, 1'000'000), "micro-batches in a step"),
       field("exchange_overhead", &GroupOptions::exchange_overhead, duration(),
             "device time of every exchange inside a pass")};

@@ -242,17 +242,17 @@ void note_streams(const YamlMap& map, const Usage& usage, bool at_once, Ineffect
 namespace {
 
 const Fields<AllReduceChoice>& all_reduce_fields() {
-  static const Fields<AllReduceChoice> fields{
-      field("all_reduce", &AllReduceChoice::algorithm, choice(algorithm_words()),
-            "algorithm that sums gradients; automatic takes the fastest for each buffer size, mpi and "
-            "aluminum follow the rules of these libraries"),
-      field("channels", &AllReduceChoice::channels, integer(1, 64), "rings that share each buffer"),
-      field("inside_node", &AllReduceChoice::local, choice(local_part_words()),
-            "hierarchical: algorithm inside a node"),
-      field("between_nodes", &AllReduceChoice::network, choice(network_part_words()),
-            "hierarchical: algorithm between nodes"),
-      field("tree_piece", &AllReduceChoice::tree_piece, bytes(1),
-            "double_tree: size of the pieces in its pipeline")};
+  static const Fields<AllReduceChoice> fields{details(
+      {field("all_reduce", &AllReduceChoice::algorithm, choice(algorithm_words()),
+             "algorithm that sums gradients; automatic takes the fastest for each buffer size, mpi and "
+             "aluminum follow the rules of these libraries"),
+       field("channels", &AllReduceChoice::channels, integer(1, 64), "rings that share each buffer"),
+       field("inside_node", &AllReduceChoice::local, choice(local_part_words()),
+             "hierarchical: algorithm inside a node"),
+       field("between_nodes", &AllReduceChoice::network, choice(network_part_words()),
+             "hierarchical: algorithm between nodes"),
+       field("tree_piece", &AllReduceChoice::tree_piece, bytes(1),
+             "double_tree: size of the pieces in its pipeline")})};
   return fields;
 }
 
@@ -260,10 +260,10 @@ const Fields<CommunicationOptions>& communication_fields() {
   using Options = CommunicationOptions;
   static const Fields<Options> fields{
       {part(&Options::all_reduce, all_reduce_fields()),
-       field("streams", &Options::streams, integer(1, 1024),
-             "streams; the collectives of one stream run one after the other"),
-       field("in_flight", &Options::in_flight, integer(1, 1024), otherwise("streams"),
-             "collectives that run at the same time")},
+       details({field("streams", &Options::streams, integer(1, 1024),
+                      "streams; the collectives of one stream run one after the other"),
+                field("in_flight", &Options::in_flight, integer(1, 1024), otherwise("streams"),
+                      "collectives that run at the same time")})},
       [](const YamlMap& map, Options& options) {
         if (!map.has("in_flight")) options.in_flight = options.streams;
       }};

@@ -41,8 +41,8 @@ constexpr const char *kElasticPull = "elastic pull", *kCenterMove = "center move
 /// What elastic averaging adds to the keys of servers.
 const Fields<ElasticAveraging>& elastic_fields() {
   static const Fields<ElasticAveraging> fields{
-      field("period", &ElasticAveraging::period, integer(1, 1'000'000),
-            "tau: mini-batches between exchanges"),
+      details({field("period", &ElasticAveraging::period, integer(1, 1'000'000),
+                     "tau: mini-batches between exchanges")}),
       field("elastic_force", &ElasticAveraging::elastic_force, number(0, 1),
             "a: share of the distance to the center in one move"),
       field("local_arrays", &ElasticAveraging::local_arrays, number(0, 1000),

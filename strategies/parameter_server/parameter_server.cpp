@@ -156,12 +156,12 @@ void check_mode(const YamlMap& map, ParameterServerKeys& keys) {
 
 const Fields<ParameterServer>& downpour_fields() {
   static const Fields<ParameterServer> fields{
-      field("n_push", &ParameterServer::n_push, integer(1, 1'000'000),
-            "mini-batches between two updates that a worker sends"),
-      field("n_fetch", &ParameterServer::n_fetch, integer(1, 1'000'000),
-            "mini-batches between two reads of the parameters"),
-      field("overlap", &ParameterServer::overlap, boolean(),
-            "whether reads and updates are sent during the mini-batches"),
+      details({field("n_push", &ParameterServer::n_push, integer(1, 1'000'000),
+                     "mini-batches between two updates that a worker sends"),
+               field("n_fetch", &ParameterServer::n_fetch, integer(1, 1'000'000),
+                     "mini-batches between two reads of the parameters"),
+               field("overlap", &ParameterServer::overlap, boolean(),
+                     "whether reads and updates are sent during the mini-batches")}),
       field("message_slowdown", &ParameterServer::message_slowdown, number(1, 100),
             "overlap: factor on the time of compute while a read or an update is sent")};
   return fields;

@@ -199,12 +199,13 @@ constexpr double kVectorArrays = 3;  // an axpy reads two and writes one; a dot 
 
 const Fields<WorkQueue::Options>& queue_fields() {
   using Queue = WorkQueue::Options;
-  static const Fields<Queue> fields{field("tasks", &Queue::tasks, integer(1, 10'000'000),
-                                          required("portions of a batch"), "portions of a batch"),
-                                    field("send_every", &Queue::send_every, integer(1, 1'000'000'000),
-                                          "portions after which a replica sends its gradients"),
-                                    field("backup_tasks", &Queue::backup_tasks, boolean(),
-                                          "whether slow portions are given to a second replica")};
+  static const Fields<Queue> fields{
+      field("tasks", &Queue::tasks, integer(1, 10'000'000), required("portions of a batch"),
+            "portions of a batch"),
+      details({field("send_every", &Queue::send_every, integer(1, 1'000'000'000),
+                     "portions after which a replica sends its gradients")}),
+      field("backup_tasks", &Queue::backup_tasks, boolean(),
+            "whether slow portions are given to a second replica")};
   return fields;
 }
 

@@ -315,7 +315,8 @@ TEST_CASE("layouts have errors of their own, and a layout that was measured says
       "name: layouts\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 2, "
       "strategy.compute_factor: 1}\nbatch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: {workers: "
       "[8, "
-      "16], strategy.bucket: [1 MB, 2 MB]}\nmeasured: [{point: {workers: 8, strategy.bucket: 1 MB}, column: "
+      "16], strategy.accumulation: [1, 2]}\nmeasured: [{point: {workers: 8, strategy.accumulation: 1}, "
+      "column: "
       "step_seconds, value: 1.2}]\n");
   Simulations all;
   all.inputs = {{}};
@@ -335,7 +336,7 @@ TEST_CASE("layouts have errors of their own, and a layout that was measured says
   const auto& measured = scenario.measurements.front().point;
   std::vector<Assignment> larger = measured, other = measured;
   larger[0].value.text = "16";
-  other[1].value.text = "2 MB";
+  other[1].value.text = "2";
   CHECK(width(measured) < 0.05);
   CHECK(width(larger) < 0.7 * width(other));  // of the same layout
 }
@@ -345,11 +346,10 @@ TEST_CASE(
     "[forecast]") {
   const Scenario scenario = scenario_of(
       "name: layouts\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 2}\n"
-      "batch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: {workers: [8, 16], strategy.bucket: [1 "
-      "MB, 2 "
-      "MB, 3 MB]}\ncalibrate: [{key: strategy.compute_factor, range: [0.1, 10], point: {workers: 8, "
-      "strategy.bucket: 1 MB}, column: step_seconds, value: 1, source: s}]\nmeasured: [{point: {workers: 8, "
-      "strategy.bucket: 2 MB}, column: step_seconds, value: 1.2}]\n");
+      "batch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: {workers: [8, 16], "
+      "strategy.accumulation: [1, 2, 4]}\ncalibrate: [{key: strategy.compute_factor, range: [0.1, 10], "
+      "point: {workers: 8, strategy.accumulation: 1}, column: step_seconds, value: 1, source: s}]\n"
+      "measured: [{point: {workers: 8, strategy.accumulation: 2}, column: step_seconds, value: 1.2}]\n");
   Simulations all;
   all.inputs = {{}};
   all.rows = {std::vector<Row>(6)};
@@ -371,13 +371,13 @@ TEST_CASE(
   for (std::size_t i = 0; i < 6; ++i) {
     const std::string& name = scenario.points[i].name;
     const double share = all.shifts[0][i] / std::log(1.2);
-    if (name.find("=1 MB") != std::string::npos) {
+    if (name.find("accumulation=1") != std::string::npos) {
       CHECK(share == Approx(0).margin(1e-9));
       const double spread = is_larger(i) ? own : 0;
       CHECK(all.log_errors[i][3] - terms[i][3] == Approx(0).margin(3 * spread + 1e-9));
     }
-    if (name.find("=3 MB") != std::string::npos) CHECK(share == Approx(layout * layout / total));
-    if (name.find("=2 MB") != std::string::npos)
+    if (name.find("accumulation=4") != std::string::npos) CHECK(share == Approx(layout * layout / total));
+    if (name.find("accumulation=2") != std::string::npos)
       CHECK(share == Approx((2 * layout * layout + (is_larger(i) ? 0 : own * own)) / total));
   }
 }

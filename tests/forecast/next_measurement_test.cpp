@@ -93,9 +93,8 @@ namespace {
 struct Layouts {
   Scenario scenario = scenario_of(
       "name: layouts\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 8}\n"
-      "batch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: [{workers: [8, 16, 64], strategy.bucket: "
-      "[1 "
-      "MB]}, {workers: [8, 16], strategy.bucket: [2 MB]}]\n");
+      "batch_per_worker: 64\nstrategy: {kind: synchronous}\nsweep: [{workers: [8, 16, 64], "
+      "strategy.accumulation: [1]}, {workers: [8, 16], strategy.accumulation: [2]}]\n");
   std::vector<std::size_t> points{0, 1, 2, 3, 4};
   Simulations all;
   Library library;
@@ -146,7 +145,7 @@ TEST_CASE("what to measure first leaves the least error of the answer in drawn t
     left.push_back(square - sum * sum);
   }
   CHECK(std::ranges::is_sorted(left));
-  CHECK(layouts.scenario.points[next.front().point].name.find("1 MB") != std::string::npos);
+  CHECK(layouts.scenario.points[next.front().point].name.find("accumulation=1") != std::string::npos);
 }
 
 TEST_CASE("a measuring budget is a number of devices, and a time", "[errors]") {

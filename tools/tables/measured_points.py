@@ -17,17 +17,35 @@ from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv
 PAGE = "docs/notes/2026-11-measured-points.md"
 DATA = PAGE.replace(".md", ".csv")
 REPEATABILITY = 0.005
-NAMES = ("level", "own", "doubling", "misfit")
-CANDIDATES = [dict(zip(NAMES, values)) for values in itertools.product((0.4,), (0.01, 0.015, 0.02, 0.03), (0.05, 0.1, 0.15, 0.2), (0.03, 0.05, 0.1))]
+NAMES = ("level", "own", "lost", "doubling", "walk", "misfit")
+CANDIDATES = [dict(zip(NAMES, values)) for values in
+              itertools.product((0.4,), (0.01,), (0.03, 0.05, 0.07), (0.05, 0.1), (0.1, 0.2, 0.3), (0.05, 0.07, 0.1))]
+UNKNOWN_LOSS = 0.05  # where several partitions have no ideal scaling; about the median
 SAMPLES = discrepancy.SAMPLES
 
 
-def normal_samples(stream):
-    """Samples of a standard normal variable; forecast/posterior.cpp has the same."""
-    return [discrepancy.NORMAL.inv_cdf(((k * (2 * stream + 77) + 29 * stream) % SAMPLES + 0.5) / SAMPLES) for k in range(SAMPLES)]
+def mixed_hash(z, value):
+    """The finalizer of splitmix64; core/random.hpp has the same."""
+    z = (z * 0x9E3779B97F4A7C15 + value) % 2 ** 64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2 ** 64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2 ** 64
+    return z ^ z >> 31
 
 
-NORMALS = [normal_samples(stream) for stream in range(64)]
+def uniform_samples(stream):
+    """Samples of a uniform variable; forecast/discrepancy.cpp has the same."""
+    keys = [mixed_hash(stream, 0) >> shift for shift in (0, 16, 32, 48)]
+    samples = []
+    for k in range(SAMPLES):
+        for key in keys:
+            k = (k * (key % 256 | 1) + key // 256) % 256
+            k ^= k >> 4
+        samples.append((k + 0.5) / SAMPLES)
+    return samples
+
+
+NORMALS = [[discrepancy.NORMAL.inv_cdf(u) for u in uniform_samples(stream)] for stream in range(64)]
+FIRST, *WALK = ([u for u, _, _ in discrepancy.POINTS], *(uniform_samples(112 + stretch) for stretch in range(8)))
 
 
 def covariance(a, b):
@@ -52,33 +70,54 @@ def range_at(row, x):
     return x * row["high"] if x > 0 else -x * row["low"]
 
 
-def grown_errors(row, constants, term):
+@functools.cache
+def quantiles_of(term):
+    """Samples of the term that all doublings have in common, and those of each stretch of its random walk."""
+    return [[discrepancy.at(term, u) for u in stream] for stream in (FIRST, *WALK)]
+
+
+def grown_errors(row, fed, constants, term):
     """Samples of the term at a row, relative to the fed-in point; forecast/discrepancy.cpp has the same rule."""
-    return discrepancy.scaled_errors(constants["doubling"] * row["doublings"], 0, term)
+    first, *stretches = quantiles_of(tuple(term))
+    scales, begin = [constants["doubling"] * row["doublings"]], 0
+    for end in sorted({one["doublings"] for one in fed if 0 < one["doublings"] < row["doublings"]} | {max(0, row["doublings"])}):
+        scales.append(constants["walk"] * math.sqrt(end - begin))
+        begin = end
+    return [sum(scale * sample for scale, sample in zip(scales, samples)) for samples in zip(first, *stretches[:len(scales) - 1])]
+
+
+def lost(row):
+    """log(forecast step / one of ideal scaling); posterior.cpp has log(step / its computation)."""
+    return UNKNOWN_LOSS if row["ideal_error"] is None else max(0, math.log(1 + row["ideal_error"]) - row["z"])
+
+
+def own_spread(row, constants):
+    return math.hypot(constants["own"], constants["lost"] * math.sqrt(lost(row)))
 
 
 def scaled(constants, fed):
     """Errors of points and of what grows are larger where the measured points miss the simulation; forecast/posterior.cpp has the same rule."""
     factor = 1 + math.sqrt(statistics.mean(one["z"] ** 2 for one in fed)) / constants["misfit"]
-    return {**constants, "own": factor * constants["own"], "doubling": factor * constants["doubling"]}
+    return constants | {name: factor * constants[name] for name in ("own", "lost", "doubling", "walk")}
 
 
 def forecast(row, fed, constants, term):
     """Quantiles of rate / published rate where the points `fed` were measured, besides the smallest one. The middle has the error that
     the measurements leave likely, not the median of all."""
     constants = scaled(constants, fed)
-    level, own = constants["level"], constants["own"]
-    errors, *of_fed = (grown_errors(one, constants, term) for one in [row, *fed])
+    level = constants["level"]
+    own, *own_of_fed = (own_spread(one, constants) for one in [row, *fed])
+    errors, *of_fed = (grown_errors(one, fed, constants, term) for one in [row, *fed])
     covariances = [[covariance(a, b) + level ** 2 for b in of_fed] for a in [errors, *of_fed]]
     for i, line in enumerate(covariances[1:]):
-        line[i] += own ** 2 + REPEATABILITY ** 2
+        line[i] += own_of_fed[i] ** 2 + REPEATABILITY ** 2
     gain = solved(covariances[1:], covariances[0])
     values = []
     for k, (_, _, x) in enumerate(discrepancy.POINTS):
         common = level * NORMALS[1][k]
         wrong = errors[k] + common + own * NORMALS[3][k]
         for i, one in enumerate(fed):
-            sample = of_fed[i][k] + common + own * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
+            sample = of_fed[i][k] + common + own_of_fed[i] * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
             wrong += gain[i] * (one["z"] + range_at(one, x) - sample)
         values.append(math.exp(row["z"] + range_at(row, x) - discrepancy.bounded(row, wrong)))
     values.sort()
@@ -106,19 +145,17 @@ def renewed(_):
                     for group in dict.fromkeys(row["group"] for row in rows)}
     for group, term in term_without.items():
         for i, constants in enumerate(CANDIDATES):
-            results[group, i] = [one for own in all_own if own[0]["group"] == group for one in scored(own, 1, constants, term)]
+            results[group, i] = [one for own in all_own if own[0]["group"] == group for count in (1, 2)
+                                 for one in scored(own, count, constants, term)]
 
     def others(group, i):
         return [q for (other, j), own in results.items() if j == i and other != group for _, q in own]
 
     def best_without(group):
-        """Of the candidates whose intervals hold 90 % of the figures of other groups, that with the least median width."""
-        def holds(i):
-            return statistics.mean(q[0] <= 1 <= q[2] for q in others(group, i)) >= 0.9
-
-        def width(i):
-            return statistics.median(q[2] - q[0] for q in others(group, i))
-        return CANDIDATES[min(range(len(CANDIDATES)), key=lambda i: (not holds(i), width(i)))]
+        """The candidate with the least interval score of the figures of other groups, with one and two points beside the smallest."""
+        def score(i):
+            return statistics.mean(interval_score(q[0], q[2], 1, 0.1) for q in others(group, i))
+        return CANDIDATES[min(range(len(CANDIDATES)), key=score)]
     if best_without(None) != discrepancy.MEASURED:
         raise SystemExit(f"measured-points: discrepancy.py has other constants than {best_without(None)}")
     lines = []
