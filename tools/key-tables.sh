@@ -7,7 +7,8 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 check=no
 if [[ ${1:-} == --check ]]; then check=yes && shift; fi
-stepcast=$(realpath "${1:-$root/build/release/stepcast}")
+stepcast=$(realpath -- "${1:-$root/build/release/stepcast}")
+[[ -x $stepcast ]] || { echo "key-tables: no program: $stepcast" >&2 && exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -139,10 +139,9 @@ const Fields<RunKeys>& run_fields() {
                "layer times: names in `models/traces/`, paths that end in `.yaml`, or `derived`"}),
       by_hand({"kernels", "mapping", "", "see its keys",
                "kernels of `trace: derived`; a transformer on tensor cores has bf16 (or else f16), flash "
-               "attention, "
-               "AdamW and `strategy.precision: mixed` unless one of `kernels`, `strategy.precision: f32`, "
-               "`strategy.like` "
-               "and `strategy.compression` is given",
+               "attention, AdamW, `strategy.precision: mixed` and, on replicas without a mesh, autocast "
+               "unless one of `kernels.precision`, `strategy.precision: f32` and `strategy.compression` is "
+               "given",
                kernel_choice_keys}),
       by_hand({"passes", "list of mappings", "", "each pass once", "how often a step runs each pass",
                passes_keys}),

@@ -27,7 +27,7 @@ Scenario swept(const std::string& key, const std::string& first, const std::stri
 }
 
 /// Draws whose steps have a common spread of 20 %, and a ratio of the key's two values of 1 to 1.04.
-Simulations learned(const Scenario& scenario) {
+Simulations learned_draws(const Scenario& scenario) {
   constexpr std::size_t kDraws = 5;
   Simulations all;
   all.inputs.assign(kDraws, {});
@@ -93,7 +93,7 @@ TEST_CASE("points that differ in a detail alone differ by what the draws say and
     const auto ratio = [&](const std::string& key, const std::string& first, const std::string& second,
                            const std::string& workers) {
       const Scenario scenario = swept(key, first, second, measured);
-      return log_width(learned(scenario), point_of(scenario, workers, second),
+      return log_width(learned_draws(scenario), point_of(scenario, workers, second),
                        point_of(scenario, workers, first));
     };
     for (const std::string workers : {"8", "16"}) {
@@ -108,7 +108,7 @@ TEST_CASE("points that differ in a detail alone differ by what the draws say and
 TEST_CASE("what is measured with one detail narrows the forecast of the other", "[forecast]") {
   const auto at_other = [](const std::string& measured) {
     const Scenario scenario = swept("strategy.bucket", "25 MiB", "100 MiB", measured);
-    const Simulations all = learned(scenario);
+    const Simulations all = learned_draws(scenario);
     const std::size_t same = point_of(scenario, "16", "25 MiB"), other = point_of(scenario, "16", "100 MiB");
     return std::pair(log_width(all, other), all.shifts[2][other] - 0.95 * all.shifts[2][same]);
   };
