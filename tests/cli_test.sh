@@ -114,15 +114,19 @@ grep -q ',true,' large/results.csv || fail "init: does not fit into memory"
 rm -r large large.yaml
 prints 'written: large.yaml' init large.yaml --model llama3-8b --platform dgx-h100-pod -y
 grep -q '^  kind: zero' large.yaml || fail "init: not a strategy that fits into memory"
+prints 'written: replicas.yaml' init replicas.yaml --model gpt2-small --platform dgx-a100 -y
+grep -q '^kernels:.*autocast: true}' replicas.yaml && grep -q '^  fp32_gradients: true' replicas.yaml || fail "init: not PyTorch's replicas"
+rm replicas.yaml
 divides() { # PLATFORM MESH [MODEL [WORKERS]]
   local model=${3:-llama3-70b}
   prints 'written: divided.yaml' init divided.yaml --model "$model" --platform "$1" ${4:+--workers "$4"} -y
+  if grep -q 'autocast\|fp32_gradients' divided.yaml; then fail "init: autocast in a mesh"; fi
   grep -q "^  mesh: {$2}" divided.yaml || fail "init: not the mesh {$2} on $1"
   "$stepcast" run divided.yaml --dry-run > divided.txt
   if grep -q 'does not fit' divided.txt; then fail "init: $model does not fit on $1"; fi
   rm divided.yaml divided.txt
 }
-divides aws-p4d "tensor: 8"
+divides aws-p4d "tensor: 8" llama3-70b 32
 divides lassen "tensor: 4, context: 4"
 divides aurora "tensor: 2" llama3-405b  # not at 6 workers, which groups of 4 do not divide
 divides aws-p5 "tensor: 2" deepseek-v3 256

@@ -11,6 +11,7 @@
 #include "platforms/discovery/discovered.hpp"
 #include "platforms/software.hpp"
 #include "scenarios/reader/sweep.hpp"
+#include "strategies/mesh/mesh.hpp"
 
 namespace stepcast {
 namespace {
@@ -24,7 +25,8 @@ std::string workers_text(const ScenarioStart& start) {
 /// Replicas of a transformer in half precision, as apply_usual_kernels has them.
 bool is_under_autocast(const ScenarioStart& start) {
   return start.half && start.strategy == kPlainReplicas &&
-         start.kernels.find("optimizer") != std::string::npos;
+         start.kernels.find("optimizer") != std::string::npos &&
+         !names_mesh(parse_yaml(start.example, "example"));
 }
 
 std::string kernels_line(const ScenarioStart& start) {

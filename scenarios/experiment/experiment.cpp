@@ -268,8 +268,7 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   experiment.model = read_network(model, library);
   if (is_name(model)) experiment.model_name = model.node();
   read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
-  const YamlNode* kernels_named = document.find("kernels");
-  const YamlNode given = kernels_named == nullptr ? YamlNode{} : *kernels_named;
+  const YamlNode given = document.find("kernels") == nullptr ? YamlNode{} : *document.find("kernels");
   // Times that a run measures are those of kernels that it has.
   if (!overrides.trace) apply_usual_kernels(document, experiment.model, experiment.device);
   for (const std::string& path : apply_stack_kernels(document, given, library)) of_stack.push_back(path);

@@ -226,6 +226,8 @@ std::string simulated_only(const Plan& plan, const SynchronousRun& run) {
 
 const Fields<Synchronous>& synchronous_fields() {
   using Copies = Synchronous::BucketCopies;
+  static const Words<Copies> copies{
+      {"none", Copies::none}, {"device", Copies::device}, {"host", Copies::host}};
   static const Fields<Synchronous> fields{
       field("host_work", &Synchronous::host_work, duration(),
             "host work of a step, which runs at the same time as the devices' work; the workers of a server "
@@ -235,14 +237,11 @@ const Fields<Synchronous>& synchronous_fields() {
             "of them wait"),
       field("input_rate", &Synchronous::input_rate, bandwidth(),
             "rate at which that process copies each device's input (fp32), in turn, before the step"),
-      details(
-          {field(
-               "bucket_copies", &Synchronous::bucket_copies,
-               choice<Copies>({{"none", Copies::none}, {"device", Copies::device}, {"host", Copies::host}}),
-               "copies of each bucket before and after its sum: into one buffer and back, or to the host and "
-               "back"),
-           field("overlap", &Synchronous::overlap, boolean(),
-                 "whether all-reduces run during the rest of the backward pass")}),
+      details({field("bucket_copies", &Synchronous::bucket_copies, choice(copies),
+                     "copies of each bucket before and after its sum: into one buffer and back, or to the "
+                     "host and back"),
+               field("overlap", &Synchronous::overlap, boolean(),
+                     "whether all-reduces run during the rest of the backward pass")}),
       field("accumulation", &Synchronous::micro_batches, integer(1, 1'000'000), "micro-batches in a step"),
       field("fp32_gradients", &Synchronous::fp32_gradients, boolean(),
             "precision: mixed: whether gradients are summed in fp32, as autocast leaves them"),
@@ -257,12 +256,6 @@ const Fields<Synchronous>& synchronous_fields() {
   return fields;
 }
 
-/// Rate of one copy of a bucket.
-BytesPerSecond copy_rate(const Setting& setting, Synchronous::BucketCopies copies) {
-  if (copies == Synchronous::BucketCopies::host) return setting.platform.node.device.bandwidth;
-  return 0.5 * kStreamingShare * setting.device.memory_bandwidth;  // read and written
-}
-
 Synchronous synchronous_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
   Synchronous options;
   read_fields(map, synchronous_fields(), options);
@@ -271,7 +264,9 @@ Synchronous synchronous_options(const YamlMap& map, const Setting& setting, cons
   options.step_overhead = training.step_overhead;
   options.reads_gradients = training.mixed;
   options.compression = read_compression_options(map, setting);
-  if (map.has("bucket_copies")) options.copy_rate = copy_rate(setting, options.bucket_copies);
+  options.copy_rate = options.bucket_copies == Synchronous::BucketCopies::host
+                          ? setting.platform.node.device.bandwidth
+                          : 0.5 * kStreamingShare * setting.device.memory_bandwidth;  // read and written
   if (options.host_swap && options.recompute)
     map.at("host_swap").refuse("not valid with recompute: true; give only one of them");
   return options;

@@ -37,7 +37,7 @@ struct Mesh {
 };
 
 /// An axis of the mesh, in the order in which ranks count.
-enum class Axis { tensor, context, data, pipeline };
+enum class MeshAxis { tensor, context, data, pipeline };
 
 /// How the devices of the tensor axis divide the layers.
 enum class LayerDivision {
@@ -63,7 +63,7 @@ struct MeshOptions {
   LayerDivision division = LayerDivision::blocks;
   SpatialPartition spatial;  ///< the context axis divides the positions of each sample; no parts: its tokens
   Statistics batch_norm = Statistics::group;
-  std::vector<Axis> axes;  ///< as the devices lie, neighbours first; empty: in the order of the ranks
+  std::vector<MeshAxis> axes;  ///< as the devices lie, neighbours first; empty: in the order of the ranks
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
   int chunks = 1;             ///< runs of layers in each stage
   bool equal_blocks = false;  ///< stages have as many blocks, where they need not take the same time

@@ -30,7 +30,7 @@ const Fields<Mesh>& axis_fields() {
 /// Reads `order`: all four axes, each once.
 void read_axis_order(const YamlValue& order, MeshOptions& options) {
   for (const YamlValue& name : order.list()) {
-    const auto axis = static_cast<Axis>(name.one_of({"tensor", "context", "data", "pipeline"}));
+    const auto axis = static_cast<MeshAxis>(name.one_of({"tensor", "context", "data", "pipeline"}));
     if (std::ranges::count(options.axes, axis) > 0) name.refuse("an axis occurs twice");
     options.axes.push_back(axis);
   }
@@ -175,10 +175,10 @@ int copies_in_node(const Setting& setting, const MeshOptions& options) {
   const Mesh& mesh = options.mesh;
   int stride = 1;  // of devices between two copies
   if (options.axes.empty()) stride = mesh.tensor;
-  for (const Axis axis : options.axes) {
-    if (axis == Axis::data || (axis == Axis::context && mesh.context > 1)) break;
-    if (axis == Axis::tensor) stride *= mesh.tensor;
-    if (axis == Axis::pipeline) stride *= mesh.pipeline;
+  for (const MeshAxis axis : options.axes) {
+    if (axis == MeshAxis::data || (axis == MeshAxis::context && mesh.context > 1)) break;
+    if (axis == MeshAxis::tensor) stride *= mesh.tensor;
+    if (axis == MeshAxis::pipeline) stride *= mesh.pipeline;
   }
   return std::max(1, even_ranks_per_node(setting.platform, setting.devices) / stride);
 }

@@ -187,10 +187,11 @@ Memory add_stages(const Setting& setting, const MeshOptions& options, const Stag
 
 /// The devices in the order of ranks, which count tensor, context, data and pipeline. @param axes  from the
 /// one whose devices lie next to each other
-std::vector<int> placed(const Mesh& mesh, const std::vector<Axis>& axes, const std::vector<int>& devices) {
+std::vector<int> placed(const Mesh& mesh, const std::vector<MeshAxis>& axes,
+                        const std::vector<int>& devices) {
   const int sizes[] = {mesh.tensor, mesh.context, mesh.data, mesh.pipeline};
   int strides[] = {0, 0, 0, 0}, stride = 1;
-  for (const Axis axis : axes) {
+  for (const MeshAxis axis : axes) {
     strides[static_cast<std::size_t>(axis)] = stride;
     stride *= sizes[static_cast<std::size_t>(axis)];
   }

@@ -167,8 +167,9 @@ TEST_CASE("kernels of layers that the network does not have are ineffective", "[
         Lines{"kernels.attention: has no effect without layers of attention",
               "kernels.gelu: has no effect without layers of GELU"});
   CHECK(with("{layout: nhwc}").empty());  // batch norm
-  CHECK(ineffective("goyal-imagenet-1h", {"workers=16", "model=vgg16", "trace=derived",
-                                          "platform.device=a100-40gb", "kernels={layout: nhwc}"}) ==
+  CHECK(ineffective("goyal-imagenet-1h",
+                    {"workers=16", "model=vgg16", "trace=derived", "platform.device=a100-40gb",
+                     "kernels={precision: f32, layout: nhwc}"}) ==
         Lines{"kernels.layout: has no effect without tensor cores and batch norm"});
   CHECK(with("{optimizer: sgd, update: fused}") ==
         Lines{"kernels.update: has no effect as fused: sgd has one operation"});
