@@ -32,10 +32,10 @@ Discrepancy read_discrepancy(const YamlValue& value) {
   term.quantiles = read_numbers(map.at("quantiles"), count);
   if (const auto given = map.maybe("measured")) {
     const YamlMap measured =
-        given->map({"level", "own", "lost", "alternative", "detail", "doubling", "walk", "misfit"});
+        given->map({"level", "own", "alternative", "detail", "doubling", "walk", "misfit"});
     const auto constant = [&](const char* name) { return measured.at(name).number(0, 10); };
-    term.measured = {constant("level"),  constant("own"),      constant("lost"), constant("alternative"),
-                     constant("detail"), constant("doubling"), constant("walk"), constant("misfit")};
+    term.measured = {constant("level"),    constant("own"),  constant("alternative"), constant("detail"),
+                     constant("doubling"), constant("walk"), constant("misfit")};
   }
   return term;
 }

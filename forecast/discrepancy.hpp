@@ -13,13 +13,12 @@ namespace stepcast {
 struct MeasuredConstants {
   double level = 0;        ///< standard deviation of an error that all points have in common
   double own = 0;          ///< standard deviation of an error of one point alone
-  double lost = 0;         ///< that of one whose step has e times the step without what is not computation
   double alternative = 0;  ///< standard deviation of an error that points of the same layout have in common
   double detail = 0;       ///< the same of points with equal details (forecast/draws/alternatives.hpp)
   double doubling = 0;     ///< scale of the term for each doubling of the devices, the same in all of them
   double walk = 0;         ///< scale of what each doubling adds, whatever others add
-  /// What measured points miss the simulation by (root mean square) that doubles `own`, `lost`, `doubling`
-  /// and `walk`.
+  /// What measured points miss the simulation by (root mean square) that doubles `own`, `doubling` and
+  /// `walk`.
   double misfit = 1;
 };
 

@@ -142,18 +142,8 @@ double covariance(const PriorError& a, const PriorError& b, const MeasuredConsta
 MeasuredConstants constants_at(double misfit, Library& library) {
   MeasuredConstants constants = shipped_discrepancy(library).measured;
   const double factor = 1 + misfit / constants.misfit;
-  for (double* one : {&constants.own, &constants.lost, &constants.doubling, &constants.walk}) *one *= factor;
+  for (double* one : {&constants.own, &constants.doubling, &constants.walk}) *one *= factor;
   return constants;
-}
-
-/// log(step / its computation), relative to the point that is fed in; 0 where it is less or not known.
-double lost_time(const Row& row, const Row& fed_in) {
-  const auto of = [](const Row& one) {
-    const double step = one.number("step_seconds").value_or(0);
-    const double compute = one.number("compute_seconds").value_or(0);
-    return step > 0 && compute > 0 ? std::log(step / compute) : 0;
-  };
-  return std::max(0.0, of(row) - of(fed_in));
 }
 
 /// The prior errors at these points.
@@ -176,8 +166,7 @@ std::vector<PriorError> prior_errors(const Scenario& scenario, const std::vector
              .term = std::move(terms[i])};
     if (base) error.of_fed_in = numbers_of(groups.alternatives, *base);
     if (base && error.of_fed_in->place == numbers.place) continue;
-    const double lost = lost_time(rows[point], base ? rows[*base] : Row{});
-    error.own = std::hypot(constants.own, constants.lost * std::sqrt(lost));
+    error.own = constants.own;
   }
   return errors;
 }

@@ -17,10 +17,9 @@ from tables.page import csv_text, grouped, markdown, percent, quantile, read_csv
 PAGE = "docs/notes/2026-11-measured-points.md"
 DATA = PAGE.replace(".md", ".csv")
 REPEATABILITY = 0.005
-NAMES = ("level", "own", "lost", "doubling", "walk", "misfit")
+NAMES = ("level", "own", "doubling", "walk", "misfit")
 CANDIDATES = [dict(zip(NAMES, values)) for values in
-              itertools.product((0.4,), (0.01,), (0.03, 0.05, 0.07), (0.05, 0.1), (0.1, 0.2, 0.3), (0.05, 0.07, 0.1))]
-UNKNOWN_LOSS = 0.05  # where several partitions have no ideal scaling; about the median
+              itertools.product((0.4,), (0.01, 0.02, 0.03), (0.05, 0.1), (0.1, 0.2, 0.3), (0.05, 0.07, 0.1))]
 SAMPLES = discrepancy.SAMPLES
 
 
@@ -86,19 +85,10 @@ def grown_errors(row, fed, constants, term):
     return [sum(scale * sample for scale, sample in zip(scales, samples)) for samples in zip(first, *stretches[:len(scales) - 1])]
 
 
-def lost(row):
-    """log(forecast step / one of ideal scaling); posterior.cpp has log(step / its computation)."""
-    return UNKNOWN_LOSS if row["ideal_error"] is None else max(0, math.log(1 + row["ideal_error"]) - row["z"])
-
-
-def own_spread(row, constants):
-    return math.hypot(constants["own"], constants["lost"] * math.sqrt(lost(row)))
-
-
 def scaled(constants, fed):
     """Errors of points and of what grows are larger where the measured points miss the simulation; forecast/posterior.cpp has the same rule."""
     factor = 1 + math.sqrt(statistics.mean(one["z"] ** 2 for one in fed)) / constants["misfit"]
-    return constants | {name: factor * constants[name] for name in ("own", "lost", "doubling", "walk")}
+    return constants | {name: factor * constants[name] for name in ("own", "doubling", "walk")}
 
 
 def forecast(row, fed, constants, term):
@@ -106,18 +96,18 @@ def forecast(row, fed, constants, term):
     the measurements leave likely, not the median of all."""
     constants = scaled(constants, fed)
     level = constants["level"]
-    own, *own_of_fed = (own_spread(one, constants) for one in [row, *fed])
+    own = constants["own"]
     errors, *of_fed = (grown_errors(one, fed, constants, term) for one in [row, *fed])
     covariances = [[covariance(a, b) + level ** 2 for b in of_fed] for a in [errors, *of_fed]]
     for i, line in enumerate(covariances[1:]):
-        line[i] += own_of_fed[i] ** 2 + REPEATABILITY ** 2
+        line[i] += own ** 2 + REPEATABILITY ** 2
     gain = solved(covariances[1:], covariances[0])
     values = []
     for k, (_, _, x) in enumerate(discrepancy.POINTS):
         common = level * NORMALS[1][k]
         wrong = errors[k] + common + own * NORMALS[3][k]
         for i, one in enumerate(fed):
-            sample = of_fed[i][k] + common + own_of_fed[i] * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
+            sample = of_fed[i][k] + common + own * NORMALS[4 + i][k] + REPEATABILITY * NORMALS[20 + i][k]
             wrong += gain[i] * (one["z"] + range_at(one, x) - sample)
         values.append(math.exp(row["z"] + range_at(row, x) - discrepancy.bounded(row, wrong)))
     values.sort()
