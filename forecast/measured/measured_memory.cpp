@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "forecast/draws/alternatives.hpp"
 #include "forecast/posterior.hpp"
 #include "models/cost/memory.hpp"
 #include "report/statistics/cholesky.hpp"

@@ -119,7 +119,7 @@ bool needs_channels_last(const Layer& layer, const KernelShares& kernels) {
 /// Work over that of the layer, as kernels of tensor cores pad the input channels.
 double padded(const Layer& layer, const KernelShares& kernels) {
   if (!needs_channels_last(layer, kernels)) return 1;
-  const double channels = static_cast<double>(layer.input.front() / layer.groups);
+  const double channels = static_cast<double>(layer.input.front()) / layer.groups;
   return std::ceil(channels / kernels.channel_multiple) * kernels.channel_multiple / channels;
 }
 
