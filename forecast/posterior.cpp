@@ -158,15 +158,14 @@ std::vector<PriorError> prior_errors(const Scenario& scenario, const std::vector
     const std::size_t point = points[i];
     const auto base = groups.fed_in[point];
     const auto numbers = numbers_of(groups.alternatives, point);
-    PriorError& error = errors.emplace_back();
-    error = {.point = point,
-             .none = is_fed_in(scenario, point),
-             .has_level = groups.learns_level && groups.levels[point],
-             .numbers = numbers,
-             .term = std::move(terms[i])};
-    if (base) error.of_fed_in = numbers_of(groups.alternatives, *base);
-    if (base && error.of_fed_in->place == numbers.place) continue;
-    error.own = constants.own;
+    const auto of_fed_in = base ? std::optional(numbers_of(groups.alternatives, *base)) : std::nullopt;
+    errors.push_back({.point = point,
+                      .none = is_fed_in(scenario, point),
+                      .has_level = groups.learns_level && groups.levels[point],
+                      .numbers = numbers,
+                      .of_fed_in = of_fed_in,
+                      .own = of_fed_in && of_fed_in->place == numbers.place ? 0 : constants.own,
+                      .term = std::move(terms[i])});
   }
   return errors;
 }

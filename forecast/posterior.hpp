@@ -19,7 +19,8 @@ namespace stepcast {
 /// alone, which those of the fed-in point have not; all but the term are normal. A point that is fed in has
 /// none. Where no measurement has a level, there is none, and the term is that without measurements. A
 /// measurement is the error of its point and the repeatability of runs. The constants were fitted on open
-/// published figures (docs/notes/2026-11-measured-points.md). `own` and `doubling` grow with the misfit.
+/// published figures (docs/notes/2026-11-measured-points.md). `own`, `doubling` and `walk` grow with the
+/// misfit.
 struct ErrorModel {
   /// [measurement][sample]: the error at its point with the repeatability.
   std::vector<std::vector<double>> samples;

@@ -116,7 +116,9 @@ prints 'written: large.yaml' init large.yaml --model llama3-8b --platform dgx-h1
 grep -q '^  kind: zero' large.yaml || fail "init: not a strategy that fits into memory"
 prints 'written: replicas.yaml' init replicas.yaml --model gpt2-small --platform dgx-a100 -y
 grep -q '^kernels:.*autocast: true}' replicas.yaml && grep -q '^  fp32_gradients: true' replicas.yaml || fail "init: not PyTorch's replicas"
-rm replicas.yaml
+prints 'written: fp8.yaml' init fp8.yaml --model gpt2-small --platform dgx-h100-pod --precision fp8 -y
+run_with 0 run fp8.yaml --dry-run -q
+rm fp8.yaml replicas.yaml
 divides() { # PLATFORM MESH [MODEL [WORKERS]]
   local model=${3:-llama3-70b}
   prints 'written: divided.yaml' init divided.yaml --model "$model" --platform "$1" ${4:+--workers "$4"} -y

@@ -227,6 +227,7 @@ void choose_times(const Questions& questions, const InitOptions& options, const 
   if (start.trace != "derived") return;
   const std::string precision = ask_precision(questions, options, usual_precision(network, device));
   start.half = precision == "f16" || precision == "bf16" || precision == "fp8";
+  start.half_transformer = start.half && precision != "fp8" && has_layers(network, LayerKind::attention);
   start.kernels = kernels_text(network, device, precision);
 }
 

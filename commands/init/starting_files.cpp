@@ -10,8 +10,8 @@
 #include "core/text.hpp"
 #include "platforms/discovery/discovered.hpp"
 #include "platforms/software.hpp"
+#include "scenarios/experiment/usual_kernels.hpp"
 #include "scenarios/reader/sweep.hpp"
-#include "strategies/mesh/mesh.hpp"
 
 namespace stepcast {
 namespace {
@@ -22,11 +22,8 @@ std::string workers_text(const ScenarioStart& start) {
                      start.most, start.least, start.most, start.least);
 }
 
-/// Replicas of a transformer in half precision, as apply_usual_kernels has them.
 bool is_under_autocast(const ScenarioStart& start) {
-  return start.half && start.strategy == kPlainReplicas &&
-         start.kernels.find("optimizer") != std::string::npos &&
-         !names_mesh(parse_yaml(start.example, "example"));
+  return start.half_transformer && takes_autocast(parse_yaml(start.example, "example"));
 }
 
 std::string kernels_line(const ScenarioStart& start) {

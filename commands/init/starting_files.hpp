@@ -18,12 +18,13 @@ struct ScenarioStart {
   std::string strategy = kPlainReplicas;
   std::string example = {};  ///< the strategy's example, whose keys come into the file
   std::string kernels = {};  ///< value of the key `kernels`, for the rule for layer times; empty: left out
-  bool half = false;         ///< `kernels` names f16 or bf16
-  bool takes_precision = false;  ///< the strategy has the key `precision`
-  bool recompute = false;        ///< the strategy computes activations again
-  int batch = 32;                ///< samples of a worker
-  int least = 1, most = 8;       ///< workers, doubled from the first to the last
-  int nodes = 0;                 ///< set if the platform's own number of nodes is too small
+  bool half = false;         ///< `kernels` names f16, bf16 or fp8
+  bool half_transformer = false;  ///< f16 or bf16, of a transformer
+  bool takes_precision = false;   ///< the strategy has the key `precision`
+  bool recompute = false;         ///< the strategy computes activations again
+  int batch = 32;                 ///< samples of a worker
+  int least = 1, most = 8;        ///< workers, doubled from the first to the last
+  int nodes = 0;                  ///< set if the platform's own number of nodes is too small
 };
 
 /// The YAML text, with a comment at each key.

@@ -119,12 +119,9 @@ void announce(const CheckedRun& run, const RunOptions& options) {
                time_text(expected, options.processes));
 }
 
-/// Prints the estimated size of a run, for --dry-run, and returns how many points failed. Else it announces
-/// the run.
+/// Prints the estimated size of a run, for --dry-run, and returns how many points failed.
 std::size_t print_size(const CheckedRun& run, Library& library, const RunOptions& options) {
   const Scenario& scenario = run.prepared.scenario;
-  if (!options.dry_run && options.slurm == 0) announce(run, options);
-  if (!options.dry_run) return 0;
   fmt::print("{}, {}\n", to_string(run.size, scenario.name),
              time_text(run.estimated_work(library), options.processes));
   for (const std::string& misfit : run.checked.misfits) fmt::print("{}\n", misfit);
@@ -186,10 +183,11 @@ void run_scenario(const Scenario& given, const RunOptions& options, const Measur
   const CheckedRun run = checked_run(given, options, library);
   const Scenario& scenario = run.prepared.scenario;
   const auto inspect = column_check(scenario);
-  done.failed += print_size(run, library, options);
+  if (options.dry_run) done.failed += print_size(run, library, options);
   const auto folder = folder_of(scenario, options);
   if (options.slurm > 0) submit_to_slurm(run, folder, options, library);
   if (options.dry_run || options.slurm > 0) return;
+  announce(run, options);
   check_writable(folder);
   const FolderLock lock(folder);
   Manifest manifest = manifest_of(scenario, library, options.settings);
@@ -223,9 +221,8 @@ void run_scenario(const Scenario& given, const RunOptions& options, const Measur
   }
   if (!options.timeline.empty()) {
     const char* name = options.timeline_per_rank ? "timeline" : "timeline.json.gz";
-    missing.attempt(folder, name, [&](const std::filesystem::path& file) {
-      write_timeline(scenario, library, values, options, file);
-    });
+    missing.attempt(folder, name,
+                    [&](const auto& file) { write_timeline(scenario, library, values, options, file); });
   }
   missing.report(folder, "free some space and " + how_to_resume(kept_in(wanted.journal)));
   fmt::print("written: {}\n", folder.string());

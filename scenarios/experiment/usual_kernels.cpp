@@ -69,14 +69,13 @@ void assign_kernels(YamlNode& document, const std::string& text) {
   }
 }
 
-/// PyTorch's DistributedDataParallel under autocast: parameters, and so their gradients, stay in fp32.
-bool trains_under_autocast(const YamlNode& document) {
-  const YamlNode *kind = find_path(document, "strategy.kind"), *like = find_path(document, "strategy.like");
-  return kind->text == kPlainReplicas && (like == nullptr || like->text == "pytorch-ddp") &&
-         !names_mesh(*document.find("strategy"));
-}
-
 }  // namespace
+
+bool takes_autocast(const YamlNode& strategy) {
+  const YamlNode *kind = strategy.find("kind"), *like = strategy.find("like");
+  return kind != nullptr && kind->text == kPlainReplicas &&
+         (like == nullptr || like->text == "pytorch-ddp") && !names_mesh(strategy);
+}
 
 void apply_usual_kernels(YamlNode& document, const Model& model, const Device& device) {
   const YamlNode* trace = document.find("trace");
@@ -92,7 +91,7 @@ void apply_usual_kernels(YamlNode& document, const Model& model, const Device& d
   assign_kernels(document, kernels_text(model, device, precision));
   if (!mixed) return;
   if (named == nullptr) assign(document, assignment("strategy.precision", "mixed"));
-  if (!is_transformer(model) || !trains_under_autocast(document)) return;
+  if (!is_transformer(model) || !takes_autocast(*document.find("strategy"))) return;
   assign_kernels(document, "{autocast: true}");
   if (find_path(document, "strategy.fp32_gradients") == nullptr)
     assign(document, assignment("strategy.fp32_gradients", "true"));

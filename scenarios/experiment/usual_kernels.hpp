@@ -17,6 +17,11 @@ std::string usual_precision(const Model& model, const Device& device);
 /// AdamW by foreach kernels. Empty: all as by default.
 std::string kernels_text(const Model& model, const Device& device, const std::string& precision);
 
+/// True if a strategy trains a transformer in bf16 or f16 under autocast, as PyTorch's
+/// DistributedDataParallel does: parameters, and so their gradients, stay in fp32.
+/// @param strategy  the mapping `strategy:`
+bool takes_autocast(const YamlNode& strategy);
+
 /// Sets the keys of `kernels` that the document does not give to the usual ones, where layer times are
 /// derived and it names neither `kernels.precision` nor `strategy.compression`, which half precision
 /// excludes, nor `strategy.precision: f32`: those of a transformer in half precision, with

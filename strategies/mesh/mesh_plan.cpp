@@ -369,9 +369,9 @@ Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
 bool names_mesh(const YamlNode& strategy) {
   const YamlNode* again = strategy.find("recompute");
   if (again != nullptr && again->text != "true" && again->text != "false") return true;
-  const Keys plain = synchronous_strategy().keys;
+  static const Keys plain = synchronous_strategy().keys;
   return std::ranges::any_of(mesh_keys(), [&](const Key& key) {
-    return find_key(plain, key.name) == nullptr && strategy.find(key.name) != nullptr;
+    return strategy.find(key.name) != nullptr && find_key(plain, key.name) == nullptr;
   });
 }
 
