@@ -12,9 +12,8 @@ namespace stepcast {
 std::vector<InputFile> input_files(const Scenario& scenario, const Library& library) {
   std::vector<InputFile> inputs{hashed("scenario", file_of(scenario.file))};
   inputs.front().path = scenario.file.string();  // one of the file's scenarios
-  for (const std::filesystem::path& path : scenario.defaults) {
-    if (file_of(path) != file_of(scenario.file)) inputs.push_back(hashed("defaults", file_of(path)));
-  }
+  for (const auto& file : files_of_defaults(scenario.file, scenario.defaults))
+    inputs.push_back(hashed("defaults", file));
   for (const auto& [role, path] : library.files()) inputs.push_back(hashed(role, path));
   return inputs;
 }

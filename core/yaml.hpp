@@ -48,6 +48,8 @@ struct YamlNode {
 /// levels, 200,000 nodes, UTF-8, no tags, no duplicate keys, no merge keys.
 /// @throws InputError with file, line and column
 YamlNode read_yaml(const std::filesystem::path& file);
+/// Reads a YAML file of one or more documents, between which lines `---` stand, by the same rules.
+std::vector<YamlNode> read_yaml_documents(const std::filesystem::path& file);
 /// Parses YAML text by the same rules. @param file_name  for error messages
 YamlNode parse_yaml(std::string_view text, const std::string& file_name);
 

@@ -17,7 +17,6 @@
 #include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "core/yaml.hpp"
-#include "core/yaml_text.hpp"
 
 namespace stepcast {
 namespace {

@@ -160,10 +160,8 @@ void write_page(const std::filesystem::path& folder, const Outputs& outputs, con
   page.sensitivity = sensitivity_results(scenario.name, outputs.sensitive_point, outputs.sensitive_column,
                                          outputs.sensitivity);
   page.scenario_text = read_file(file_of(scenario.file));
-  for (const std::filesystem::path& path : scenario.defaults) {
-    if (file_of(path) != file_of(scenario.file))
-      page.scenario_text += fmt::format("\n# defaults: {}\n", path.string()) + read_file(file_of(path));
-  }
+  for (const auto& file : files_of_defaults(scenario.file, scenario.defaults))
+    page.scenario_text += fmt::format("\n# defaults: {}\n", file.string()) + read_file(file);
   for (const Assumption& one : scenario.assumptions)
     page.assumptions.push_back({one.key, range_text(one), one.why});
   page.change = outputs.change;

@@ -8,7 +8,6 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/text.hpp"
-#include "core/yaml_text.hpp"
 
 namespace stepcast {
 namespace {
@@ -80,6 +79,16 @@ std::filesystem::path path_of_defaults(const YamlValue& name, const std::filesys
   if (std::ranges::find(here, text) == here.end())
     name.expected("the path of a scenario, ending in .yaml, or the name of another scenario in this file");
   return named_path(file, text);
+}
+
+std::vector<std::filesystem::path> files_of_defaults(const std::filesystem::path& scenario,
+                                                     const std::vector<std::filesystem::path>& defaults) {
+  std::vector<std::filesystem::path> files;
+  for (const std::filesystem::path& path : defaults) {
+    const std::filesystem::path file = file_of(path);
+    if (file != file_of(scenario) && std::ranges::find(files, file) == files.end()) files.push_back(file);
+  }
+  return files;
 }
 
 bool same_scenario(const std::filesystem::path& one, const std::filesystem::path& other) {

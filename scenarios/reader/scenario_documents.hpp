@@ -22,6 +22,10 @@ YamlNode read_scenario_document(const std::filesystem::path& path);
 /// The path of the scenario that `defaults` names: another file, or another scenario of the same file.
 std::filesystem::path path_of_defaults(const YamlValue& name, const std::filesystem::path& path);
 
+/// The files that `defaults` names, each once, other than the scenario's own.
+std::vector<std::filesystem::path> files_of_defaults(const std::filesystem::path& scenario,
+                                                     const std::vector<std::filesystem::path>& defaults);
+
 /// Whether both paths mean the same scenario.
 bool same_scenario(const std::filesystem::path& one, const std::filesystem::path& other);
 
