@@ -70,6 +70,8 @@ struct KernelChoice {
   bool operator==(const KernelChoice&) const = default;
 
   bool half() const { return precision >= Precision::f16; }  ///< elements of activations have 2 bytes
+  /// Products of weights' gradients add them to fp32 sums.
+  bool adds_to_sums() const { return gradient_sums == GradientSums::fused && half() && !autocast; }
 };
 
 /// True for kernels that keep the scores on the chip.

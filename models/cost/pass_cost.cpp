@@ -280,8 +280,7 @@ void add_precisions(const Model& model, const KernelChoice& choice, std::vector<
         divide_among_experts(layer, *pass);
     }
     // Transformer Engine's products add gradients of half precision to fp32 ones: 8 B in place of 2.
-    if (choice.gradient_sums == KernelChoice::GradientSums::fused && choice.half() && !choice.autocast &&
-        costs[i].backward_weights.weights)
+    if (choice.adds_to_sums() && costs[i].backward_weights.weights)
       costs[i].backward_weights.further_parameters += 3 * costs[i].backward_weights.parameters;
     if (layer.kind == LayerKind::attention && choice.fp32_scores && !choice.autocast)
       widen_scores(layer, costs[i]);

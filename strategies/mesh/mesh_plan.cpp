@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/mesh/mesh.hpp"
 #include "strategies/mesh/offload.hpp"
 #include "strategies/mesh/real_partition.hpp"
@@ -96,6 +95,21 @@ double mean_work(const Workload& workload, std::size_t layers, const MeshOptions
     sum += options.group.micro_batches * (forward + segment.backward) + segment.update;
   }
   return sum / options.mesh.pipeline;
+}
+
+/// Adds the sums of micro-batches' gradients to the backward passes of derived times; measured ones hold
+/// them. PyTorch keeps the first gradient as the sum; each further one takes two reads and a write, unless
+/// the products add to the sum themselves. A pass has the mean of the micro-batches.
+void add_sums_of_micro_batches(const KernelChoice& choice, const MeshOptions& options, Trace& times) {
+  if (times.kind != Trace::Kind::derived || choice.adds_to_sums()) return;
+  const double count = options.micro_batches_of_chunk(),
+               ways = options.sums_every_micro_batch() ? options.shard_ways : 1;
+  const double arrays = 3 * (count - 1) / count * (options.gradient / Bytes{4}) / ways;
+  for (LayerTrace& layer : times.layers) {
+    PassSamples& pass = layer.backward_weights.seconds.empty() ? layer.backward_data : layer.backward_weights;
+    for (std::size_t i = 0; i < std::min(pass.seconds.size(), layer.update.seconds.size()); ++i)
+      pass.seconds[i] += layer.update.seconds[i] * arrays / times.update_arrays;
+  }
 }
 
 /// Makes every copy update its share only. The time to launch the kernels is not divided.
@@ -314,6 +328,7 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   GroupPlan groups = begin_mesh(map, keys, setting, options);
   Trace times = part_times(setting, groups);
   const std::vector<LayerCost> costs = layer_costs(groups.sharded.part, setting.device.choice());
+  add_sums_of_micro_batches(setting.device.choice(), options, times);
   share_updates(setting.device, costs, options, groups.sharded.part, times);
   const Stages starts = first_layers_of_runs(map, keys.pipeline, setting, times, options);
   const std::vector<Bytes> offloaded = kept_of_blocks(options, groups);
@@ -332,56 +347,6 @@ Plan plan_mesh(const YamlMap& map, const MeshKeys& keys, const Setting& setting,
   note_ineffective_mesh(map, options, groups, plan);
   plan.figures = mesh_figures(options, groups.ways, work);
   return plan;
-}
-
-namespace {
-
-void note_ineffective_axes(const YamlMap& map, const MeshOptions& options, IneffectiveKeys& found) {
-  const Mesh& mesh = options.mesh;
-  if (mesh.tensor == 1) note_ineffective(map, {"sequence_parallel"}, "without mesh.tensor", found);
-  if (mesh.context == 1) note_ineffective(map, {"context_exchange"}, "without mesh.context", found);
-  if (!options.divides_positions())
-    note_ineffective(map, {"whole_from", "batch_norm"}, "without mesh.spatial", found);
-  if (!options.has_experts)
-    note_ineffective(map, {"top", "every", "capacity_factor", "imbalance"}, "without mesh.expert", found);
-}
-
-Plan read_over_mesh(const YamlValue& value, const Setting& setting) {
-  const Strategy plain = synchronous_strategy();
-  const YamlMap map = read_map(value, synchronous_over_mesh().keys);
-  if (!names_mesh(value.node())) return plain.plan(value, setting);
-  const MeshOptions options = read_mesh_options(map, setting);
-  const YamlValue mesh = map.has("mesh") ? map.at("mesh") : map.value();
-  const YamlMap axes = mesh.any_map();
-  const auto axis = [&](const char* name) { return axes.has(name) ? axes.at(name) : mesh; };
-  const MeshKeys keys{axis("pipeline"), axis(options.divides_positions() ? "spatial" : "context"),
-                      axis(options.division == LayerDivision::filters ? "filter" : "tensor"), axis("expert")};
-  Plan plan = plan_mesh(map, keys, setting, options);
-  note_ineffective(map, {"first_bucket"}, "with a mesh of devices", plan.ineffective_keys);
-  note_ineffective_axes(map, options, plan.ineffective_keys);
-  if (!options.group.training.mixed)
-    note_ineffective(map, {"fp32_gradients"}, "with precision: f32", plan.ineffective_keys);
-  return plan;
-}
-
-}  // namespace
-
-bool names_mesh(const YamlNode& strategy) {
-  const YamlNode* again = strategy.find("recompute");
-  if (again != nullptr && again->text != "true" && again->text != "false") return true;
-  static const Keys plain = synchronous_strategy().keys;
-  return std::ranges::any_of(mesh_keys(), [&](const Key& key) {
-    return strategy.find(key.name) != nullptr && find_key(plain, key.name) == nullptr;
-  });
-}
-
-Strategy synchronous_over_mesh() {
-  Strategy strategy = synchronous_strategy();
-  strategy.plan = read_over_mesh;
-  std::erase_if(strategy.keys, [](const Key& key) { return find_key(mesh_keys(), key.name) != nullptr; });
-  *std::ranges::find(strategy.keys, "recompute", &Key::name) = recompute_key();
-  strategy.keys = joined_keys({strategy.keys, mesh_keys()});
-  return strategy;
 }
 
 }  // namespace stepcast

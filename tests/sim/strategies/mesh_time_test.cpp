@@ -421,4 +421,39 @@ TEST_CASE("Transformer Engine keeps a tensor of 2 bytes for each shape of weight
   CHECK(workspace("f32", true) == workspace("f32", false));
 }
 
+TEST_CASE("derived backward passes have the sums of micro-batches", "[mesh]") {
+  // What the backward passes of all layers gain by four micro-batches, in updates of a layer (five arrays).
+  const auto gain = [](const std::string& more, Trace::Kind kind, bool fused = false) {
+    PlannedRun run(2, kBlocks, "{kind: synchronous}", 4);
+    if (fused) {
+      run.device.kernels = KernelShares{};
+      run.device.kernels->choice.precision = KernelChoice::Precision::bf16;
+      run.device.kernels->choice.gradient_sums = KernelChoice::GradientSums::fused;
+    }
+    Setting setting{run.model, run.device, run.platform, test::first_endpoints(2)};
+    setting.batch_per_worker = YamlValue(run.batch_text, "batch_per_worker");
+    setting.part_trace = [&](const PartModel& part) {
+      Trace trace = PlannedRun::even_trace(*part.model);
+      trace.kind = kind;
+      return trace;
+    };
+    const auto backward = [&](int micro_batches) {
+      const YamlNode text = parse_yaml(
+          fmt::format("{{kind: synchronous, mesh: {{data: 2}}, accumulation: {}{}}}", micro_batches, more),
+          "s.yaml");
+      const Plan plan = synchronous_over_mesh().plan(YamlValue(text, "strategy"), setting);
+      double sum = 0;
+      for (const LayerSeconds& one : plan.workloads[0].median) sum += one.backward;
+      return sum;
+    };
+    return (backward(4) - backward(1)) / run.model.layers.size() / 0.001;
+  };
+  const auto derived = Trace::Kind::derived;
+  CHECK(gain("", derived) == Approx(3 * 0.75 / 5));
+  CHECK(gain(", precision: mixed, fp32_gradients: false", derived) == Approx(3 * 0.75 / 5 / 2));
+  CHECK(gain(", shard: gradients", derived) == Approx(3 * 0.75 / 5 / 2));
+  CHECK(gain(", precision: mixed", derived, true) == 0);
+  CHECK(gain("", Trace::Kind::captured) == 0);
+}
+
 }  // namespace stepcast::mesh_time_test
