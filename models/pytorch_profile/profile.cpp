@@ -67,12 +67,6 @@ std::string Attribution::left_out_text() const {
 
 namespace {
 
-double trainable(const Layer& layer) {
-  double sum = 0;
-  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? tensor.elements() : 0;
-  return sum;
-}
-
 bool is_norm(const Layer& layer) {
   return layer.kind == LayerKind::batch_norm || layer.kind == LayerKind::layer_norm;
 }

@@ -92,6 +92,18 @@ bool shards_all(const SoftwareStack& stack) {
   });
 }
 
+/// True if replicas with a stack are a mesh, which may take its `shard` from the stack. Keys that the short
+/// word of the stack has too, such as `recompute` of zero, do not make them one.
+bool over_mesh(const YamlNode& replicas, const SoftwareStack& stack) {
+  if (replicas.find("mesh") != nullptr) return true;
+  if (!stack.kind) return shards_all(stack) || names_mesh(replicas);
+  const Strategy* short_word = find_strategy(stack.kind->text);
+  return names_mesh(replicas) && std::ranges::any_of(replicas.entries, [&](const auto& entry) {
+           return find_key(mesh_keys(), entry.first.text) != nullptr &&
+                  find_key(short_word->keys, entry.first.text) == nullptr;
+         });
+}
+
 }  // namespace
 
 const Keys& stack_keys() {
@@ -141,13 +153,13 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   if (!stack)
     return given == nullptr ? std::vector<std::string>{} : apply_usual_host(document, *given, library);
   if (kind == nullptr) return {};
-  // A mesh, whose `shard` is the stack's value.
-  const bool mesh = find_path(document, "strategy.mesh") != nullptr || (!stack->kind && shards_all(*stack));
+  const bool mesh = kind->text == kPlainReplicas && over_mesh(*document.find("strategy"), *stack);
   if (stack->kind && kind->text == kPlainReplicas && !mesh) assign(document, {"strategy.kind", *stack->kind});
   const Strategy* strategy = find_strategy(find_path(document, "strategy.kind")->text);
-  if (strategy == nullptr) return {};                // which the reader refuses
-  const Strategy replicas = synchronous_strategy();  // the keys of a mesh would make it one
-  if (strategy->kind == replicas.kind && !mesh) strategy = &replicas;
+  if (strategy == nullptr) return {};          // which the reader refuses
+  Strategy replicas = synchronous_strategy();  // the keys of a mesh would make it one
+  if (mesh) replicas.keys = keys_over_mesh();
+  if (strategy->kind == replicas.kind) strategy = &replicas;
   const bool nccl = platform_value(document, "software.nccl", library) != nullptr ||
                     platform_value(document, "software.rccl", library) != nullptr;
   const bool peers = reach_peers(document, library);

@@ -106,6 +106,12 @@ TEST_CASE("stacks that use NCCL lay a ring for each NIC, if there are several se
 
 TEST_CASE("a stack of sharded data parallelism replaces the kind synchronous", "[scenarios]") {
   CHECK(with_strategy("kind: synchronous, like: pytorch-fsdp").strategy == "zero");
+  // With a key that only a mesh has, it is a mesh, which does not take those of plain replicas from a stack.
+  const std::string hybrid = "kind: synchronous, like: pytorch-fsdp, shard_within: 4";
+  CHECK(with_strategy(hybrid).strategy == "synchronous");
+  CHECK(with_strategy(hybrid + ", shard: parameters").plan.collectives.size() ==
+        with_strategy(hybrid).plan.collectives.size());
+  CHECK(with_strategy("kind: synchronous, like: pytorch-ddp, shard: optimizer").strategy == "synchronous");
 }
 
 TEST_CASE("stacks that pack gradients copy them into buffers, or to the host", "[scenarios]") {
