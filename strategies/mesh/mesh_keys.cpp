@@ -256,7 +256,8 @@ const Keys& mesh_keys() {
 
 Keys keys_over_mesh() {
   Keys keys = synchronous_over_mesh().keys;
-  std::erase_if(keys, [](const Key& key) { return std::ranges::find(kNotOfMesh, key.name) != std::end(kNotOfMesh); });
+  std::erase_if(
+      keys, [](const Key& key) { return std::ranges::find(kNotOfMesh, key.name) != std::end(kNotOfMesh); });
   return keys;
 }
 
