@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "models/cost/pass_cost.hpp"
+
 namespace stepcast {
 
 std::int64_t recorded_elements(const Shape& shape) {
