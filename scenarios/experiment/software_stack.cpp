@@ -5,8 +5,11 @@
 
 #include "core/fields.hpp"
 #include "platforms/software.hpp"
+#include "scenarios/experiment/usual_kernels.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
+#include "scenarios/reader/sweep.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
+#include "strategies/mesh/mesh.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
@@ -144,6 +147,21 @@ std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library
   const YamlNode* like = find_path(document, "strategy.like");
   if (like == nullptr) return std::nullopt;
   return stack_named(*like, library);
+}
+
+void apply_year(YamlNode& document, Library& library) {
+  const YamlNode* year = document.find("year");
+  if (year == nullptr || platform_value(document, "software.nccl", library) == nullptr) return;
+  // Tags of the middle of each year (github.com/NVIDIA/nccl/tags).
+  constexpr const char* kVersions[] = {"2.0",  "2.3",  "2.4",  "2.7", "2.11",
+                                       "2.14", "2.18", "2.22", "2.27"};  // from 2017 on
+  const std::int64_t place = YamlValue(*year, "year").integer(2012, kToday) - 2017;
+  const auto newest = std::ssize(kVersions) - 1;
+  const char* version = kVersions[std::clamp<std::int64_t>(place, 0, newest)];
+  if (document.find("platform")->kind == YamlNode::Kind::scalar)
+    assign(document,
+           {"platform", library.tree(YamlValue(*document.find("platform"), "platform"), "platforms")});
+  assign(document, assignment("platform.software.nccl", version));
 }
 
 std::vector<std::string> apply_software_stack(YamlNode& document, Library& library) {

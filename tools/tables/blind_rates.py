@@ -1,7 +1,7 @@
 """Forecasts of absolute training rates that were collected before any of them was forecast: one recipe for all rows of the CSV.
 
 Each row is a scenario of one point. What the source says stands in the row (`kernels`, `layout`, `recompute`); the framework gives `strategy.like` where a
-stack of that name exists; everything else has its default. Run once, from the folder tools: python3 -m tables.blind_rates PROGRAM
+stack of that name exists; everything else has its default. The first forecasts of all rows stay in the file of results beside those of today's program.
 """
 import concurrent.futures
 import json
@@ -9,16 +9,15 @@ import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
 
-from tables.page import ROOT, csv_text, grouped, percent, quantile, read_csv
+from tables.page import ROOT, csv_text, grouped, markdown, percent, quantile, read_csv
 
 ROWS = "docs/notes/2026-11-blind-rates.csv"
 RESULTS = "docs/notes/2026-11-blind-rates-results.csv"
-COLUMNS = ("number", "source", "device", "devices", "network", "measured", "unit", "forecast", "low", "high", "ratio", "inside", "memory_gb", "forecast_memory_gb",
-           "fits", "mfu", "exposed_share", "host_share", "bottleneck", "wall_s", "error")
+PAGE = "docs/notes/2026-11-absolute-rates.md"
+TODAY = {"today": "forecast", "today_low": "low", "today_high": "high", "today_memory_gb": "forecast_memory_gb", "today_error": "error"}
+COLUMNS = ("number", "source", "device", "devices", "network", "measured", "unit", "forecast", "low", "high", "memory_gb", "forecast_memory_gb", "error", *TODAY)
 STACKS = ("pytorch-ddp", "pytorch-fsdp", "megatron-core")
 PLATFORMS = {"v100-sxm2-16gb": "dgx1v", "a100-80gb": "dgx-a100", "a100-40gb": "dgx-a100", "h100-sxm": "dgx-h100-pod", "h200": "dgx-h100-pod"}
 TIMEOUT = 400
@@ -149,7 +148,6 @@ def scenario_of(program, folder, row):
 
 
 def forecast(program, folder, row):
-    begun = time.monotonic()
     result = {name: row[name] for name in ("number", "source", "device", "devices", "network", "measured", "unit", "memory_gb")}
     try:
         scenario_of(program, folder, row)
@@ -159,45 +157,55 @@ def forecast(program, folder, row):
             raise Refused(f"failed: {found['failed']}")
         each = float(row["sequence"]) if row["unit"] == "tokens/s" else 1
         rate, low, high = (each * float(found[f"samples_per_second{end}"]) for end in ("", "_low", "_high"))
-        step = float(found["step_seconds"])
-        result |= {"forecast": f"{rate:.5g}", "low": f"{low:.5g}", "high": f"{high:.5g}", "ratio": f"{rate / float(row['measured']):.3f}",
-                   "inside": "yes" if low <= float(row["measured"]) <= high else "no", "forecast_memory_gb": f"{float(found['memory_bytes']) / 1e9:.2f}",
-                   "fits": found["fits"], "mfu": found.get("mfu", ""), "bottleneck": found.get("bottleneck", ""),
-                   "exposed_share": f"{float(found['exposed_communication_seconds']) / step:.3f}", "host_share": f"{float(found.get('host_seconds') or 0) / step:.3f}",
+        result |= {"forecast": f"{rate:.5g}", "low": f"{low:.5g}", "high": f"{high:.5g}", "forecast_memory_gb": f"{float(found['memory_bytes']) / 1e9:.2f}",
                    "error": "" if found["fits"] == "true" else f"does not fit: {found['why_not']}"}
     except Refused as refused:
         result["error"] = " ".join(str(refused).split())
     except subprocess.TimeoutExpired:
         result["error"] = f"no result in {TIMEOUT} s"
-    return result | {"wall_s": f"{time.monotonic() - begun:.1f}"}
+    return result
+
+
+def renewed(program):
+    """The results with the forecasts of today's program in `today`, `today_low` and `today_high`; those of the first run stay."""
+    program = os.path.abspath(program)
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as workers:
+        def one(row, first):
+            own = pathlib.Path(folder) / row["number"]
+            own.mkdir()
+            found = forecast(program, own, row)
+            return first | {name: found.get(old, "") for name, old in TODAY.items()}
+        results = list(workers.map(one, read_csv(ROWS), read_csv(RESULTS)))
+    return {RESULTS: csv_text(COLUMNS, results)}
+
+
+def errors_of(rows, forecast, low, high):
+    """Median ratio, median and mean error, and share inside the interval, of the rows that have a forecast."""
+    done = [row for row in rows if row[forecast]]
+    ratios = sorted(float(row[forecast]) / float(row["measured"]) for row in done)
+    errors = sorted(abs(ratio - 1) for ratio in ratios)
+    inside = [float(row[low]) <= float(row["measured"]) <= float(row[high]) for row in done]
+    return len(done), quantile(ratios, 0.5), quantile(errors, 0.5), statistics.mean(errors), statistics.mean(inside)
+
+
+def in_short():
+    """Rows of the first run, and their median and mean error and share inside."""
+    count, _, median, mean, inside = errors_of(read_csv(RESULTS), "forecast", "low", "high")
+    return count, median, mean, inside
 
 
 def line_of(name, rows):
-    done = [row for row in rows if row.get("ratio")]
-    if not done:
-        return f"{name}: {len(rows)} rows, none forecast"
-    ratios = sorted(float(row["ratio"]) for row in done)
-    fitting = sum(row["fits"] == "true" for row in done)
-    return (f"{name}: {len(rows)} rows, {len(done)} forecast, ratio {ratios[0]:.2f} {quantile(ratios, 0.5):.2f} {ratios[-1]:.2f}, mean error "
-            f"{percent(statistics.mean(abs(ratio - 1) for ratio in ratios))}, inside {percent(statistics.mean(row['inside'] == 'yes' for row in done))}, fit {fitting}")
+    cells = [name, len(rows)]
+    for names in (("forecast", "low", "high"), tuple(TODAY)[:3]):
+        if not any(row[names[0]] for row in rows):
+            return (*cells, *[""] * (10 - len(cells)))
+        count, ratio, _, mean, inside = errors_of(rows, *names)
+        cells += [count, f"{ratio:.2f}", percent(mean, 0), percent(inside, 0)]
+    return cells
 
 
-def main(program):
-    program = os.path.abspath(program)
-    rows = read_csv(ROWS)
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as workers:
-        def one(row):
-            own = pathlib.Path(folder) / row["number"]
-            own.mkdir()
-            result = forecast(program, own, row)
-            print(*(result.get(name, "") for name in ("number", "network", "device", "devices", "measured", "forecast", "ratio", "inside", "error")), flush=True)
-            return result
-        results = list(workers.map(one, rows))
-    (ROOT / RESULTS).write_text(csv_text(COLUMNS, results), encoding="utf-8")
-    for name, own in grouped(results, "source").items():
-        print(line_of(name, own))
-    print(line_of("all", results))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+def tables():
+    rows = read_csv(RESULTS)
+    lines = [line_of(name, own) for name, own in grouped(rows, "source").items()]
+    heads = "| source | rows | forecast | forecast / measured | mean error | inside 90 % | today: forecast | forecast / measured | mean error | inside 90 % |"
+    return {PAGE: {"blind": markdown(heads, [*lines, line_of("all", rows)])}}
