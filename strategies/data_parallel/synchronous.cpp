@@ -387,14 +387,15 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
 }  // namespace
 
 Strategy synchronous_strategy() {
-  return {"synchronous",
-          "data-parallel SGD: all workers sum their gradients in every step",
-          "P. Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour, arXiv:1706.02677",
-          read_synchronous,
-          synchronous_keys(),
-          "{kind: synchronous}",
-          "small-cnn",
-          {"ddp", "data_parallel"}};
+  return {.kind = "synchronous",
+          .what = "data-parallel SGD: all workers sum their gradients in every step",
+          .source =
+              "P. Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour, arXiv:1706.02677",
+          .plan = read_synchronous,
+          .keys = synchronous_keys(),
+          .example = "{kind: synchronous}",
+          .example_model = "small-cnn",
+          .other_names = {"ddp", "data_parallel"}};
 }
 
 }  // namespace stepcast
