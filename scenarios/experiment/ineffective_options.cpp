@@ -89,7 +89,7 @@ void note_ineffective_options(const YamlMap& map, Experiment& experiment) {
   if (const auto threads = strategy.maybe("threads"); threads && threads->integer(1) == 1)
     note_ineffective(strategy, {"serial_share"}, "with threads: 1", plan.ineffective_keys);
   const bool derived = plan.trace_kind.starts_with("derived");
-  if (!derived && !experiment.platform.software)
+  if (!derived && experiment.platform.software.nccl == 0)
     note_ineffective(map, {"year"}, "with captured traces and without NCCL", plan.ineffective_keys);
   if (!derived)
     note_ineffective(strategy, {"host_operation"}, "with a captured trace", plan.ineffective_keys);
