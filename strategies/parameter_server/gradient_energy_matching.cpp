@@ -118,7 +118,6 @@ Strategy gradient_energy_matching_strategy() {
       .keys = matching_keys(),
       .example = "{kind: gradient_energy_matching, server: colocated}",
       .example_model = "small-cnn",
-      .other_names = {},
       .timed_arithmetic = matching_arithmetic,
       .server_devices = server_devices,
       .usual_steps = usual_server_steps};

@@ -328,8 +328,6 @@ Strategy sandblaster_strategy() {
       .keys = sandblaster_keys(),
       .example = "{kind: sandblaster, server: colocated, tasks: 32}",
       .example_model = "small-cnn",
-      .other_names = {},
-      .timed_arithmetic = nullptr,
       .server_devices = devices_of_all};
 }
 
