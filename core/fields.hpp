@@ -36,8 +36,7 @@ Form<Seconds> duration(double low = 0);
 Form<Bytes> bytes(double low = 0);
 Form<BytesPerSecond> bandwidth();
 Form<FlopsPerSecond> work_rate();
-Form<std::string> text(const std::vector<KeyType>& types = {
-                           KeyType::text});  ///< not empty; a text, a path, a name or a path
+Form<std::string> text(const std::vector<KeyType>& types = {KeyType::text});  ///< not empty
 Form<std::vector<std::string>> texts();      ///< one text or a list of texts, not empty
 Form<std::vector<std::string>> text_list();  ///< may be empty
 Form<std::vector<double>> numbers(double low, double high = 1e300);  ///< a list, may be empty
