@@ -17,6 +17,8 @@ ROWS = "docs/notes/2026-11-blind-rates.csv"
 RESULTS = "docs/notes/2026-11-blind-rates-results.csv"
 PAGE = "docs/notes/2026-11-absolute-rates.md"
 TODAY = {"today": "forecast", "today_low": "low", "today_high": "high", "today_memory_gb": "forecast_memory_gb", "today_error": "error"}
+DEVICES = {"V100": ("v100",), "A100": ("a100",), "H100, H200": ("h100", "h200"), "GB200": ("gb200",), "GeForce": ("rtx",), "MI300X": ("mi300x",), "Gaudi 2": ("gaudi",),
+           "TPU": ("tpu",)}
 COLUMNS = ("number", "source", "device", "devices", "network", "measured", "unit", "forecast", "low", "high", "memory_gb", "forecast_memory_gb", "error", *TODAY)
 STACKS = ("pytorch-ddp", "pytorch-fsdp", "megatron-core")
 PLATFORMS = {"v100-sxm2-16gb": "dgx1v", "a100-80gb": "dgx-a100", "a100-40gb": "dgx-a100", "h100-sxm": "dgx-h100-pod", "h200": "dgx-h100-pod"}
@@ -195,17 +197,15 @@ def in_short():
 
 
 def line_of(name, rows):
-    cells = [name, len(rows)]
+    cells = [name, sum(bool(row["forecast"]) for row in rows)]
     for names in (("forecast", "low", "high"), tuple(TODAY)[:3]):
-        if not any(row[names[0]] for row in rows):
-            return (*cells, *[""] * (10 - len(cells)))
-        count, ratio, _, mean, inside = errors_of(rows, *names)
-        cells += [count, f"{ratio:.2f}", percent(mean, 0), percent(inside, 0)]
+        _, ratio, _, mean, inside = errors_of(rows, *names)
+        cells += [f"{ratio:.2f}", percent(mean, 0), percent(inside, 0)]
     return cells
 
 
 def tables():
     rows = read_csv(RESULTS)
-    lines = [line_of(name, own) for name, own in grouped(rows, "source").items()]
-    heads = "| source | rows | forecast | forecast / measured | mean error | inside 90 % | today: forecast | forecast / measured | mean error | inside 90 % |"
+    lines = [line_of(name, [row for row in rows if row["device"].startswith(begins)]) for name, begins in DEVICES.items()]
+    heads = "| device | blind rows | forecast / measured | mean error | inside | today | mean error | inside |"
     return {PAGE: {"blind": markdown(heads, [*lines, line_of("all", rows)])}}

@@ -15,10 +15,10 @@ def real(title, points, median, mean):
 
 def tables():
     _, figures, experiments, inside, _, median, mean, *_ = discrepancy.left_out_row()
-    title = f"published figures: {experiments} experiments, each left out of the term's fit"
+    title = f"published figures: {experiments} experiments, error fitted without each"
     rows = [PAST, (title, "no", figures, inside, median, mean)]
     figures, median, mean, inside = blind_rates.in_short()
-    rows.append(("[rates of 20 sources](docs/notes/2026-11-absolute-rates.md), nothing fed in", "yes", figures, percent(inside, 0), percent(median), percent(mean)))
+    rows.append(("[absolute rates](docs/notes/2026-11-absolute-rates.md), 20 sources", "yes", figures, percent(inside, 0), percent(median), percent(mean)))
     blind, points, holds, median, mean = scorecard.in_short()
     title = "[claims of four documents](docs/reference/scorecard.md)"
     rows.append((title, f"{blind} of {points}", points, percent(holds, 0), percent(median), percent(mean)))
