@@ -17,7 +17,7 @@ const Fields<MeshOptions>& stage_fields() {
   using Options = MeshOptions;
   using Order = PipelineOrder;
   static const Fields<Options> fields{
-      renamed(field<Options>({"split_points", "list of layer names", "", "the fastest division",
+      renamed(field<Options>({"split_points", KeyType::layers, "the fastest division",
                               "names of the first layers of stages 2, 3, ..."}),
               "cuts"),
       field("split", &Options::equal_blocks, choice<bool>({{"time", false}, {"blocks", true}}),
