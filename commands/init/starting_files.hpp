@@ -37,7 +37,7 @@ std::string model_text(const std::string& name);
 struct PlatformStart {
   enum class Nvlinks { none, to_switch, pairs };
 
-  std::string name, device;
+  std::string name, device = {};
   int nodes = 4, devices = 8, nics = 1;
   std::string nic = "200 Gbit/s";   ///< of one NIC
   Nvlinks nvlinks = Nvlinks::none;  ///< of each device to an NVSwitch, or between every two devices of a node

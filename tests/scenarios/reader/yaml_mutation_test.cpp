@@ -11,6 +11,7 @@
 #include "models/layer_times/trace.hpp"
 #include "models/network/model.hpp"
 #include "platforms/platform.hpp"
+#include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "tests/report/temporary_folder.hpp"
 
