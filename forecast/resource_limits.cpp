@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/os/process.hpp"
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "forecast/forecast.hpp"
@@ -38,10 +39,6 @@ double server_bytes(const Experiment& experiment) {
   double trainers = 0, servers = 0;
   for (const Role& role : experiment.plan.roles) (role.training ? trainers : servers) += role.members;
   return trainers * servers * (kBytesPerPair + experiment.steps * kBytesPerUpdate);
-}
-
-Bytes machine_memory() {
-  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)};
 }
 
 Bytes memory_limit(const std::string& text) {

@@ -219,10 +219,6 @@ void add_share_of_discrepancy(std::vector<Sensitivity>& shares, const std::vecto
   std::ranges::stable_sort(shares, [](const auto& a, const auto& b) { return a.share > b.share; });
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<double> divided(std::vector<double> values, const std::vector<double>& by) {
   for (std::size_t i = 0; i < values.size() && i < by.size(); ++i) values[i] /= by[i];
   return values;

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <array>
-#include <filesystem>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 

@@ -6,9 +6,9 @@ Usage: tools/documents.py                    all tables and pictures, from the f
        tools/documents.py --check            changes nothing, and fails if a table is not what its file gives
        tools/documents.py --check SUBJECT PROGRAM   fails if the file is not what the program gives (derived-rule, derived-traces, rank-counts)
 
-SOURCE is a folder of results, the program stepcast (derived-rule, derived-traces, fsdp-rates, rank-counts), or the output of `stepcast collectives --measured-tables`
+SOURCE is a folder of results, the program stepcast (blind-rates, derived-rule, derived-traces, fsdp-rates, rank-counts), or the output of `stepcast collectives --measured-tables`
 (gpu) or `drawn_cases` (simulator). SUBJECT: discrepancy, absolute-rates, measured-points, published, open-figures, real-runs,
-fsdp-rates, rank-counts, learning, scorecard, gpu, simulator, derived-rule, derived-traces. The modules in tools/tables/ say what each renews. A page decides
+fsdp-rates, blind-rates, rank-counts, learning, scorecard, gpu, simulator, derived-rule, derived-traces. The modules in tools/tables/ say what each renews. A page decides
 by its blocks which tables it shows.
 """
 import functools
@@ -21,7 +21,7 @@ import tempfile
 
 from tables.page import BLOCK, ROOT, filled
 
-SUBJECTS = ("open-figures", "discrepancy", "absolute-rates", "fsdp-rates", "measured-points", "published", "real-runs", "rank-counts", "learning",
+SUBJECTS = ("open-figures", "discrepancy", "absolute-rates", "fsdp-rates", "blind-rates", "measured-points", "published", "real-runs", "rank-counts", "learning",
             "scorecard", "gpu", "simulator", "derived-rule", "derived-traces", "readme")
 
 

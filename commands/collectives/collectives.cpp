@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <set>
 
 #include "commands/collectives/estimate.hpp"
 #include "commands/commands.hpp"

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <set>
 
 #include "forecast/discrepancy.hpp"
 #include "report/statistics/statistics.hpp"

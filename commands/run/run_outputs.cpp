@@ -216,10 +216,6 @@ std::vector<std::string> leading_columns(const Scenario& scenario) {
   return leading;
 }
 
-}  // namespace
-
-namespace {
-
 /// Names the points whose form of simulation was not compared with one of every message.
 void print_rough_points(const Results& shown) {
   std::vector<std::string> rough;

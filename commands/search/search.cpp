@@ -171,10 +171,6 @@ void search(const SearchCommand& command) {
   fmt::print("written: {}\n", (folder / "search.csv").string());
 }
 
-}  // namespace
-
-namespace {
-
 Option add_layouts(const Command& command, SearchCommand& options) {
   Option layouts =
       command.add_flag("--layouts", options.layouts,

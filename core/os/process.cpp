@@ -13,6 +13,11 @@
 #include "core/os/files.hpp"
 
 namespace stepcast {
+
+Bytes machine_memory() {
+  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)};
+}
+
 namespace {
 
 constexpr const char* kErrors = "errors.txt";

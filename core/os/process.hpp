@@ -6,7 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "core/typed_numbers.hpp"
+
 namespace stepcast {
+
+/// Size of the machine's memory.
+Bytes machine_memory();
 
 /// The end of a child process.
 struct FinishedChild {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 #include <string_view>
 
 #include "core/text.hpp"
@@ -18,7 +17,7 @@ constexpr const char* kOlder = "parameters are older when gradients meet them";
 constexpr const char* kRarer = "workers exchange half as often, so their parameters differ more";
 constexpr const char* kRounded = "gradients are rounded";
 
-/// A change of one key. `to` is a value, or "x2", "x4", "/2" or "/4" of the value that is there.
+/// A change of one key. `to` is a value, or "x2", "x4" or "/4" of the value that is there.
 struct KeyChange {
   const char* key;
   const char* to;

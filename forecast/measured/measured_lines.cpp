@@ -80,10 +80,6 @@ void add_ends(std::vector<std::string>& lines, const Scenario& scenario, const S
   }
 }
 
-}  // namespace
-
-namespace {
-
 std::string line_of(const Measurement& one, const std::string& point, const Simulations& all,
                     std::size_t number) {
   const std::vector<double> simulated = over_draws(all, number, one.column);

@@ -1,4 +1,3 @@
-#include <utility>
 
 #include "kernels/network/token_layer.hpp"
 

@@ -1,7 +1,6 @@
 #include "kernels/network/token_layer.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace stepcast {
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
+#include "core/os/process.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
 #include "kernels/timing/host_info.hpp"
@@ -151,7 +152,7 @@ void add_samples(const Network& network, const StepPairs& measured, Trace& trace
 
 void check_memory(const Model& model, const CaptureOptions& options) {
   const Bytes needed = training_memory(model, {.batch = options.batch, .workspace = {}}).total();
-  const Bytes available = processor_memory();
+  const Bytes available = machine_memory();
   if (needed <= available) return;
   throw LimitError(fmt::format(
       "capture: {} with batch {} needs {:.3g} GB, this machine has {:.3g} GB; take a smaller batch",

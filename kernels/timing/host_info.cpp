@@ -50,10 +50,6 @@ std::string processor_name() {
   return fmt::format("{}, {} {}", name, cores, cores == 1 ? "core" : "cores");
 }
 
-Bytes processor_memory() {
-  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)};
-}
-
 double stolen_seconds(const std::string& text, double ticks_a_second) {
   std::istringstream line(text.substr(0, text.find('\n')));
   std::string name;

@@ -14,9 +14,6 @@ void set_kernel_threads(int threads);
 /// cores".
 std::string processor_name();
 
-/// Size of the machine's memory.
-Bytes processor_memory();
-
 /// Steal time: processor seconds, summed over all cores since the machine started, that this virtual machine
 /// was ready to run while its host ran others. Read from `steal` in Linux' /proc/stat, in ticks of 10 ms; 0
 /// if the system does not report it.

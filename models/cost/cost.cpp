@@ -144,10 +144,9 @@ ScorePasses score_passes(const Layer& layer, const KernelChoice& choice) {
   return {8 + dropout, 11 + dropout};
 }
 
-/// Scores and weighted sum take 2 time^2 width flop each, of the widths of keys and of values; the backward
-/// pass has two such products for each. A causal
-/// mask saves no work, except in a flash kernel, which computes the scores a second time in its backward
-/// pass.
+/// Scores and weighted sum take 2 time keys width flop each, of the widths of keys and of values; the
+/// backward pass has two such products for each. A causal mask saves no work, except in a flash kernel, which
+/// computes the scores a second time in its backward pass.
 LayerCost attention_cost(const Layer& layer, const Site& site) {
   const double time = layer.input.front(), heads = layer.heads;
   const double width = query_features(layer) / heads, value_width = layer.output.back() / heads;

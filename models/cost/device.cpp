@@ -224,10 +224,13 @@ const YamlNode* kernels_of(const YamlNode& device) {
 
 namespace {
 
-/// Adds to each of `precisions` the shares that it lacks and `like` has there; null: nothing.
+/// Adds to each of `precisions` the shares that it lacks and `like` has there; null: nothing. A device with
+/// bf16 and without f16 has those of f16, if `like` gives none for bf16.
 void add_shares(YamlNode& precisions, const YamlNode* like) {
   for (auto& [name, shares] : precisions.entries) {
     const YamlNode* others = like == nullptr ? nullptr : like->find(name.text);
+    if (like != nullptr && others == nullptr && name.text == "bf16" && precisions.find("f16") == nullptr)
+      others = like->find("f16");
     if (others == nullptr) continue;
     for (const auto& [key, value] : others->entries) {
       if (key.text != "peak" && shares.find(key.text) == nullptr) shares.entries.emplace_back(key, value);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "core/keys.hpp"
 #include "core/typed_numbers.hpp"

@@ -70,10 +70,6 @@ void append_block(int index, const TransformerStack& stack, LayerChain& chain) {
   append_add(name("add2"), middle, chain);
 }
 
-}  // namespace
-
-namespace {
-
 void check_stack(const YamlMap& map, TransformerStack& stack) {
   if (stack.width % stack.heads != 0)
     map.at("width").refuse(fmt::format("expected a multiple of {} heads, got {}", stack.heads, stack.width));

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "models/onnx/graph.hpp"
 
 namespace stepcast {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "models/cost/pass_cost.hpp"
+
 namespace stepcast {
 
 std::int64_t recorded_elements(const Shape& shape) {
@@ -66,12 +68,6 @@ std::string Attribution::left_out_text() const {
 }
 
 namespace {
-
-double trainable(const Layer& layer) {
-  double sum = 0;
-  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? tensor.elements() : 0;
-  return sum;
-}
 
 bool is_norm(const Layer& layer) {
   return layer.kind == LayerKind::batch_norm || layer.kind == LayerKind::layer_norm;

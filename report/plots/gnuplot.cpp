@@ -110,10 +110,6 @@ std::string gnuplot_script(const std::string& name, const PlotScript& script) {
       name, script.data, terminals(name, script, false), terminals(name, script, true), script.body);
 }
 
-}  // namespace
-
-namespace {
-
 /// Runs gnuplot on the script that is in the folder; erases from `left` the types that are there.
 /// @return a line about pictures that could not be drawn
 std::optional<std::string> draw_pictures(const fs::path& folder, const std::string& name,

@@ -236,10 +236,6 @@ class SchemaWriter {
   std::map<std::pair<const Keys*, bool>, std::string> names_;
 };
 
-}  // namespace
-
-namespace {
-
 /// JSON text with a line for each member, and for each member of `properties` and `definitions`.
 std::string in_lines(const SchemaJson& object, const std::string& indent) {
   std::string text;

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <functional>
 #include <limits>
 #include <map>
-#include <span>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include "runtime/devices/gathered_maps.hpp"
 
-#include <utility>
-
 #include "models/network/layer.hpp"
 
 namespace stepcast {

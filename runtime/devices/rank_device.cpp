@@ -1,7 +1,5 @@
 #include "runtime/devices/rank_device.hpp"
 
-#include <algorithm>
-
 #include "runtime/transport/progress_thread.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <map>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "kernels/network/network.hpp"

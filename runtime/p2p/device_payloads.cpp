@@ -1,6 +1,5 @@
 #include "runtime/p2p/device_payloads.hpp"
 
-#include <algorithm>
 #include <future>
 
 namespace stepcast {

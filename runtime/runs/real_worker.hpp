@@ -2,7 +2,6 @@
 
 #include <exception>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "runtime/collectives/rank_collectives.hpp"

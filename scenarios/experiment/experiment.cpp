@@ -255,7 +255,13 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library,
                             const Overrides& overrides) {
   for (Assignment& value : file_values(overrides)) values.push_back(std::move(value));
+  const YamlNode* named_platform = document.find("platform");
+  const bool given_nccl = (named_platform != nullptr && named_platform->kind != YamlNode::Kind::scalar) ||
+                          std::ranges::any_of(values, [](const Assignment& one) {
+                            return one.path.starts_with("platform.software");
+                          });
   apply(document, std::move(values), library);
+  if (!given_nccl) apply_year(document, library);
   std::vector<std::string> of_stack = apply_software_stack(document, library);
   const YamlNode* named = find_path(document, "factors");
   const Factors factors = named == nullptr ? Factors{} : read_factors(YamlValue(*named, "factors"));

@@ -88,7 +88,10 @@ void note_ineffective_options(const YamlMap& map, Experiment& experiment) {
   const YamlMap strategy = map.at("strategy").any_map();
   if (const auto threads = strategy.maybe("threads"); threads && threads->integer(1) == 1)
     note_ineffective(strategy, {"serial_share"}, "with threads: 1", plan.ineffective_keys);
-  if (!plan.trace_kind.starts_with("derived"))
+  const bool derived = plan.trace_kind.starts_with("derived");
+  if (!derived && experiment.platform.software.nccl == 0)
+    note_ineffective(map, {"year"}, "with captured traces and without NCCL", plan.ineffective_keys);
+  if (!derived)
     note_ineffective(strategy, {"host_operation"}, "with a captured trace", plan.ineffective_keys);
   else if (experiment.device.is_processor())
     note_ineffective(strategy, {"host_operation"}, "on a processor", plan.ineffective_keys);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "core/random.hpp"
 
@@ -14,6 +13,19 @@ const Words<PlacementRule>& placement_words() {
                                           {"random", PlacementRule::random}};
   return words;
 }
+
+namespace {
+
+/// Workers in each of the fewest nodes that hold them: as many in each, as torchrun and Slurm's
+/// --ntasks-per-node start them, where these are whole fours (64 in each of two racks of 72). Else nodes are
+/// filled one after the other.
+int in_each_node(int devices, int workers) {
+  constexpr int kTogether = 4;
+  const int nodes = (workers + devices - 1) / devices, each = workers / nodes;
+  return workers % nodes == 0 && each % kTogether == 0 ? each : devices;
+}
+
+}  // namespace
 
 std::vector<int> place_workers(const Platform& platform, int workers, PlacementRule rule,
                                std::uint64_t seed) {
@@ -34,7 +46,8 @@ std::vector<int> place_workers(const Platform& platform, int workers, PlacementR
     return devices;
   }
   if (rule == PlacementRule::packed) {
-    std::iota(devices.begin(), devices.end(), 0);
+    const int each = in_each_node(platform.devices_per_node, workers);
+    for (int i = 0; i < workers; ++i) devices[i] = i / each * platform.devices_per_node + i % each;
     return devices;
   }
   for (int i = 0; i < workers; ++i) {

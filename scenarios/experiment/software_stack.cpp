@@ -5,8 +5,11 @@
 
 #include "core/fields.hpp"
 #include "platforms/software.hpp"
+#include "scenarios/experiment/usual_kernels.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
+#include "scenarios/reader/sweep.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
+#include "strategies/mesh/mesh.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
@@ -92,6 +95,18 @@ bool shards_all(const SoftwareStack& stack) {
   });
 }
 
+/// True if replicas with a stack are a mesh, which may take its `shard` from the stack. Keys that the short
+/// word of the stack has too, such as `recompute` of zero, do not make them one.
+bool over_mesh(const YamlNode& replicas, const SoftwareStack& stack) {
+  if (replicas.find("mesh") != nullptr) return true;
+  if (!stack.kind) return shards_all(stack) || names_mesh(replicas);
+  const Strategy* short_word = find_strategy(stack.kind->text);
+  return names_mesh(replicas) && std::ranges::any_of(replicas.entries, [&](const auto& entry) {
+           return find_key(mesh_keys(), entry.first.text) != nullptr &&
+                  find_key(short_word->keys, entry.first.text) == nullptr;
+         });
+}
+
 }  // namespace
 
 const Keys& stack_keys() {
@@ -134,6 +149,21 @@ std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library
   return stack_named(*like, library);
 }
 
+void apply_year(YamlNode& document, Library& library) {
+  const YamlNode* year = document.find("year");
+  if (year == nullptr || platform_value(document, "software.nccl", library) == nullptr) return;
+  // Tags of the middle of each year (github.com/NVIDIA/nccl/tags).
+  constexpr const char* kVersions[] = {"2.0",  "2.3",  "2.4",  "2.7", "2.11",
+                                       "2.14", "2.18", "2.22", "2.27"};  // from 2017 on
+  const std::int64_t place = YamlValue(*year, "year").integer(2012, kToday) - 2017;
+  const auto newest = std::ssize(kVersions) - 1;
+  const char* version = kVersions[std::clamp<std::int64_t>(place, 0, newest)];
+  if (document.find("platform")->kind == YamlNode::Kind::scalar)
+    assign(document,
+           {"platform", library.tree(YamlValue(*document.find("platform"), "platform"), "platforms")});
+  assign(document, assignment("platform.software.nccl", version));
+}
+
 std::vector<std::string> apply_software_stack(YamlNode& document, Library& library) {
   const auto stack = software_stack_of(document, library);
   const YamlNode* kind = find_path(document, "strategy.kind");
@@ -141,13 +171,13 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   if (!stack)
     return given == nullptr ? std::vector<std::string>{} : apply_usual_host(document, *given, library);
   if (kind == nullptr) return {};
-  // A mesh, whose `shard` is the stack's value.
-  const bool mesh = find_path(document, "strategy.mesh") != nullptr || (!stack->kind && shards_all(*stack));
+  const bool mesh = kind->text == kPlainReplicas && over_mesh(*document.find("strategy"), *stack);
   if (stack->kind && kind->text == kPlainReplicas && !mesh) assign(document, {"strategy.kind", *stack->kind});
   const Strategy* strategy = find_strategy(find_path(document, "strategy.kind")->text);
-  if (strategy == nullptr) return {};                // which the reader refuses
-  const Strategy replicas = synchronous_strategy();  // the keys of a mesh would make it one
-  if (strategy->kind == replicas.kind && !mesh) strategy = &replicas;
+  if (strategy == nullptr) return {};          // which the reader refuses
+  Strategy replicas = synchronous_strategy();  // the keys of a mesh would make it one
+  if (mesh) replicas.keys = keys_over_mesh();
+  if (strategy->kind == replicas.kind) strategy = &replicas;
   const bool nccl = platform_value(document, "software.nccl", library) != nullptr ||
                     platform_value(document, "software.rccl", library) != nullptr;
   const bool peers = reach_peers(document, library);

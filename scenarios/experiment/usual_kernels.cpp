@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "core/error.hpp"
@@ -30,27 +29,33 @@ std::optional<Device> device_in(const Device& device, const std::string& precisi
 
 /// bf16 for a transformer, else f16, which PyTorch's autocast has by default; of those that the device has,
 /// or f32.
-std::string half_precision(const Model& model, const Device& device) {
-  for (const char* precision : {is_transformer(model) ? "bf16" : "f16", "f16", "bf16"}) {
-    if (device_in(device, precision)) return precision;
+std::string half_precision(const Model& model, const Device& device, int year) {
+  const bool bf16_first = is_transformer(model) && year >= 2021;
+  for (const char* precision : {bf16_first ? "bf16" : "f16", "f16", "bf16"}) {
+    if (year >= 2018 && device_in(device, precision)) return precision;
   }
   return "f32";
 }
 
-}  // namespace
-
-std::string usual_precision(const Model& model, const Device& device) {
-  if (!is_transformer(model) && device_in(device, "tf32")) return "tf32";
-  return half_precision(model, device);
+/// The attention of PyTorch of a year, on a device that has flash kernels.
+const char* attention_of(int year) {
+  return year < 2023 ? "eager" : year == 2023 ? "flash_1" : "flash";
 }
 
-std::string kernels_text(const Model& model, const Device& device, const std::string& precision) {
+}  // namespace
+
+std::string usual_precision(const Model& model, const Device& device, int year) {
+  if (!is_transformer(model) && year >= 2020 && device_in(device, "tf32")) return "tf32";
+  return half_precision(model, device, year);
+}
+
+std::string kernels_text(const Model& model, const Device& device, const std::string& precision, int year) {
   if (!device.kernels) return precision == "f32" ? "" : fmt::format("{{precision: {}}}", precision);
   if (!is_transformer(model)) return fmt::format("{{precision: {}}}", precision);
   const auto chosen = device_in(device, precision);
   const bool flash = chosen && chosen->kernels->flash > 0;
-  return fmt::format("{{precision: {}, attention: {}, optimizer: adamw, update: foreach}}", precision,
-                     flash ? "flash" : "eager");
+  return fmt::format("{{precision: {}, attention: {}, optimizer: adamw, update: {}}}", precision,
+                     flash ? attention_of(year) : "eager", year < 2023 ? "for_loop" : "foreach");
 }
 
 namespace {
@@ -86,9 +91,13 @@ void apply_usual_kernels(YamlNode& document, const Model& model, const Device& d
   const YamlNode* named = find_path(document, "strategy.precision");
   if (named != nullptr && named->text != "mixed") return;
   const bool mixed = named != nullptr || is_transformer(model);
-  const std::string precision = mixed ? half_precision(model, device) : usual_precision(model, device);
+  const YamlNode* given = document.find("year");
+  const int year =
+      given == nullptr ? kToday : static_cast<int>(YamlValue(*given, "year").integer(2012, kToday));
+  const std::string precision =
+      mixed ? half_precision(model, device, year) : usual_precision(model, device, year);
   if (mixed ? precision == "f32" || !takes_precision(document) : precision != "tf32") return;
-  assign_kernels(document, kernels_text(model, device, precision));
+  assign_kernels(document, kernels_text(model, device, precision, year));
   if (!mixed) return;
   if (named == nullptr) assign(document, assignment("strategy.precision", "mixed"));
   if (!is_transformer(model) || !takes_autocast(*document.find("strategy"))) return;

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "core/timeline.hpp"

@@ -28,10 +28,6 @@ bool all_ranks_take_part(const Schedule& schedule);
 /// and the bounds do not know how they slow each other down.
 bool kinds_share_links(const Pattern& pattern);
 
-/// Ratio of the times that the slowest and the fastest edge of a phase and kind take for their bytes while
-/// all edges of a round are active; the largest ratio of all phases.
-double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths);
-
 /// Lower bound of the duration of a pattern [s]: every link must carry its bytes, an edge that is used in
 /// several rounds sends its messages one after the other, and each phase lasts at least as long as its
 /// fastest edge. Requires `all_ranks_take_part`.

@@ -84,22 +84,6 @@ bool kinds_share_links(const Pattern& pattern) {
   });
 }
 
-double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths) {
-  std::set<const void*> known;
-  double most = 1;
-  for (std::size_t i = 0; i < pattern.phases.size(); ++i) {
-    const Phase& phase = pattern.schedule->phases[i];
-    if (!known.insert(phase.edges.get()).second) continue;
-    for (const EdgeKind kind : kEdgeKinds) {
-      const EdgesLoad& edges = pattern.phases[i].of(kind);
-      if (!edges.any) continue;
-      const InverseBandwidths inverse = inverse_bandwidths(phase, kind, edges, pattern.placement, bandwidths);
-      most = std::max(most, inverse.most / inverse.least);
-    }
-  }
-  return most;
-}
-
 bool in_lock_step(const Pattern& pattern, const LinkBandwidths& bandwidths) {
   if (!all_ranks_take_part(*pattern.schedule)) return false;
   std::set<const void*> known;

@@ -4,7 +4,6 @@
 #include <deque>
 #include <limits>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/words.hpp"

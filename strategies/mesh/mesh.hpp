@@ -119,6 +119,8 @@ void read_experts(const YamlMap& map, const Model& model, MeshOptions& options);
 
 /// Keys that `kind: synchronous` has for a mesh.
 const Keys& mesh_keys();
+/// All keys that `kind: synchronous` takes with one of mesh_keys().
+Keys keys_over_mesh();
 /// Options of `kind: synchronous` with one of mesh_keys(). @throws InputError if the axes do not make up the
 /// workers, or for a key that a mesh does not have
 MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting);

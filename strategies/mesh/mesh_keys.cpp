@@ -254,6 +254,13 @@ const Keys& mesh_keys() {
   return keys;
 }
 
+Keys keys_over_mesh() {
+  Keys keys = synchronous_over_mesh().keys;
+  std::erase_if(
+      keys, [](const Key& key) { return std::ranges::find(kNotOfMesh, key.name) != std::end(kNotOfMesh); });
+  return keys;
+}
+
 MeshOptions read_mesh_options(const YamlMap& map, const Setting& setting) {
   for (const char* key : kNotOfMesh)
     if (map.has(key)) map.at(key).refuse("not valid with a mesh of devices (mesh, shard)");

@@ -125,10 +125,6 @@ void append_share(const LayerCalls& calls, LayerRange segment, std::vector<Overl
   for (const Call& call : calls.after_forward) steps.push_back({call, {}, {}, {}});
 }
 
-}  // namespace
-
-namespace {
-
 const Keys& every_keys() {
   static const Keys keys{{"every", "integer", "1 to 1000", "required", "every N-th block"}};
   return keys;

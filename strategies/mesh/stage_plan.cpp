@@ -245,10 +245,6 @@ PipelineChunk make_chunk(const Setting& setting, const MeshOptions& options, std
   return chunk;
 }
 
-}  // namespace
-
-namespace {
-
 /// Trained parameters of the layers whose update this device shares.
 double updated_parameters(const PipelineStage& stage, const MeshOptions& options, const Model& part) {
   double sum = 0;

@@ -91,15 +91,19 @@ void read_stages(const YamlMap& map, const char* micro_batches, MeshOptions& opt
 namespace {
 
 /// Runs of as many blocks each. The first also has the layers before the blocks, the last those after them.
+/// Both count as a block where only then all runs have as many (Megatron-LM,
+/// --account-for-embedding-in-pipeline-split): 126 blocks are 128 for 64 runs.
 Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
   const std::size_t blocks = model.blocks.size(), count = runs;
-  if (count > 1 && (blocks == 0 || blocks % count != 0))
+  const std::size_t ends = blocks % count == 0 || (blocks + 2) % count != 0 || blocks + 2 == count ? 0 : 1;
+  if (count > 1 && (blocks == 0 || (blocks + 2 * ends) % count != 0))
     split.refuse(
         fmt::format("{} blocks cannot be divided equally among {} stages; give split: time or "
                     "split_points",
                     blocks, runs));
   Stages starts{0};
-  for (std::size_t run = 1; run < count; ++run) starts.push_back(model.blocks[run * (blocks / count)].first);
+  const std::size_t each = (blocks + 2 * ends) / count;
+  for (std::size_t run = 1; run < count; ++run) starts.push_back(model.blocks[run * each - ends].first);
   starts.push_back(model.layers.size());
   return starts;
 }

@@ -1,6 +1,5 @@
 #include "strategies/mesh/zero_bubble.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace stepcast {

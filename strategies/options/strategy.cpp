@@ -17,10 +17,6 @@ void scale(std::vector<LayerSeconds>& layers, double factor) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// What every strategy may have, as written.
 struct TrainingKeys {
   double compute_factor = 1;
@@ -236,10 +232,6 @@ void note_streams(const YamlMap& map, const Usage& usage, bool at_once, Ineffect
   if (limit && limit->integer(1) == 1 && streams > 1)
     note_ineffective(map, {"streams"}, "with in_flight: 1", found);
 }
-
-}  // namespace
-
-namespace {
 
 const Fields<AllReduceChoice>& all_reduce_fields() {
   static const Fields<AllReduceChoice> fields{details(

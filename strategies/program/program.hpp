@@ -6,7 +6,6 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "core/memory.hpp"
 #include "core/typed_numbers.hpp"

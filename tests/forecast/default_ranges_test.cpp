@@ -1,6 +1,5 @@
 #include "forecast/default_ranges.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"

@@ -77,10 +77,6 @@ bool takes_descriptions() {
   return false;
 }
 
-}  // namespace
-
-namespace {
-
 /// Asks for plans of every pass of the convolutions of a network whose padding is equal on both sides, of
 /// each geometry once. @param asked  geometries that have been asked already
 void require_plans(const Model& model, std::int64_t batch, const Way& way, const PlanTarget& target,

@@ -1,5 +1,5 @@
 """The table of errors of README.md, from the files that the pages' own tables are drawn from."""
-from tables import discrepancy, gpu, real_runs, scorecard
+from tables import blind_rates, discrepancy, gpu, real_runs, scorecard
 from tables.page import markdown, percent
 
 HEADS = "| compared with | blind | figures | inside the 90 % interval | median error | mean error |"
@@ -15,8 +15,10 @@ def real(title, points, median, mean):
 
 def tables():
     _, figures, experiments, inside, _, median, mean, *_ = discrepancy.left_out_row()
-    title = f"published figures: {experiments} experiments, each left out of the term's fit"
+    title = f"published figures: {experiments} experiments, error fitted without each"
     rows = [PAST, (title, "no", figures, inside, median, mean)]
+    figures, median, mean, inside = blind_rates.in_short()
+    rows.append(("[absolute rates](docs/notes/2026-11-absolute-rates.md), 20 sources", "yes", figures, percent(inside, 0), percent(median), percent(mean)))
     blind, points, holds, median, mean = scorecard.in_short()
     title = "[claims of four documents](docs/reference/scorecard.md)"
     rows.append((title, f"{blind} of {points}", points, percent(holds, 0), percent(median), percent(mean)))

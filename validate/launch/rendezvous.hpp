@@ -4,7 +4,6 @@
 #include <exception>
 #include <filesystem>
 #include <list>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>

@@ -1,4 +1,3 @@
-#include <cfloat>
 
 #include "kernels/cudnn/cuda/device_code.cuh"
 #include "kernels/cudnn/cuda/persistent_rows.cuh"

@@ -1,7 +1,6 @@
 #include "commands/search_space/search_space.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 
 #include "core/error.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"

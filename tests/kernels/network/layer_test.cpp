@@ -1,6 +1,5 @@
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <memory>
 #include <set>
 
 #include "check/layer_bench.hpp"

@@ -138,10 +138,6 @@ void check_one_of(const std::vector<Outcome>& possible, const std::vector<Floats
   CHECK(least < 1e-6);
 }
 
-}  // namespace
-
-namespace {
-
 /// What the server has after each of two pushes of three gradients of a worker that begins at `read`, which
 /// are added to `before`.
 std::vector<Floats> after_pushes(int index, const Floats& read, const Floats& before) {

@@ -125,7 +125,7 @@ TEST_CASE("an unknown key is refused with the nearest known one", "[scenarios][e
   refused("strategy.bucekt=1 MiB", "strategy.bucekt: unknown key; did you mean \"bucket\"?");
   refused("wrokers=3", "wrokers: unknown key; did you mean \"workers\"?");
   refused("loss=3",
-          "loss: unknown key (expected one of: model, trace, kernels, passes, platform, workers, "
+          "loss: unknown key (expected one of: model, trace, kernels, year, passes, platform, workers, "
           "batch_per_worker, "
           "global_batch, strategy, noise, placement, background, data, memory, simulation, epoch, faults, "
           "campaign, learning, compression_times, factors)");

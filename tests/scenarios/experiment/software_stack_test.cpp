@@ -104,8 +104,36 @@ TEST_CASE("stacks that use NCCL lay a ring for each NIC, if there are several se
   CHECK(rings(16, "kind: synchronous, like: horovod, channels: 2") == 2);
 }
 
+TEST_CASE("a year chooses what libraries had then", "[scenarios]") {
+  const auto in = [](int year, const std::string& more = "simulation.seed=1") {
+    return shipped_experiment(
+        "resnet50-ethernet-cpu",
+        {"model=gpt2-small", "trace=derived", "platform=dgx-a100", "batch_per_worker=4", "workers=16",
+         "strategy={kind: synchronous}", "year=" + std::to_string(year), more});
+  };
+  const auto kernels = [&](int year) { return in(year).device.choice(); };
+  CHECK(kernels(2017).precision == KernelChoice::Precision::f32);
+  CHECK(kernels(2019).precision == KernelChoice::Precision::f16);
+  CHECK(kernels(2022).attention == KernelChoice::Attention::eager);
+  CHECK(kernels(2022).update == KernelChoice::Update::for_loop);
+  CHECK(kernels(2023).attention == KernelChoice::Attention::flash_1);
+  CHECK(kernels(2025).attention == KernelChoice::Attention::flash);
+  CHECK(kernels(2025).precision == KernelChoice::Precision::bf16);
+  const auto nccl = [&](const Experiment& experiment) { return experiment.platform.software.nccl; };
+  CHECK(nccl(in(2012)) == 200);
+  CHECK(nccl(in(2019)) == 204);
+  CHECK(nccl(in(2039)) == 227);
+  CHECK(nccl(in(2019, "platform.software.nccl=\"2.8\"")) == 208);  // a version that is given stays
+}
+
 TEST_CASE("a stack of sharded data parallelism replaces the kind synchronous", "[scenarios]") {
   CHECK(with_strategy("kind: synchronous, like: pytorch-fsdp").strategy == "zero");
+  // With a key that only a mesh has, it is a mesh, which does not take those of plain replicas from a stack.
+  const std::string hybrid = "kind: synchronous, like: pytorch-fsdp, shard_within: 4";
+  CHECK(with_strategy(hybrid).strategy == "synchronous");
+  CHECK(with_strategy(hybrid + ", shard: parameters").plan.collectives.size() ==
+        with_strategy(hybrid).plan.collectives.size());
+  CHECK(with_strategy("kind: synchronous, like: pytorch-ddp, shard: optimizer").strategy == "synchronous");
 }
 
 TEST_CASE("stacks that pack gradients copy them into buffers, or to the host", "[scenarios]") {

@@ -151,9 +151,15 @@ TEST_CASE("stages have as many blocks, and the last one also the layers after th
   })[0];
   // Stages of 2, 2, 2 and 6 layers.
   CHECK(seconds == Approx(8 * 6 * 0.030 + 3 * 2 * 0.030 + 6 * kMessage + kStageUpdate).epsilon(1e-9));
-  CHECK_THROWS_WITH(PlannedRun(3, blocks, pipeline + "3}", 8),
-                    "strategy.yaml:1:60: strategy.split: 4 blocks cannot be divided equally among 3 stages; "
+  CHECK_THROWS_WITH(PlannedRun(5, blocks, pipeline + "5}", 8),
+                    "strategy.yaml:1:60: strategy.split: 4 blocks cannot be divided equally among 5 stages; "
                     "give split: time or split_points");
+  // What is before and after the blocks counts as a block each: stages of 2, 4 and 6 layers.
+  const double three = numbers_from_child(1, [&] {
+    PlannedRun planned(3, blocks, pipeline + "3}", 8);
+    return std::vector<double>{planned.last_step()};
+  })[0];
+  CHECK(three == Approx(8 * 6 * 0.030 + (2 + 4) * 0.030 + 4 * kMessage + 2 * 0.001).epsilon(1e-9));
 }
 
 TEST_CASE("replicas of a pipeline, folded and not, take the same step", "[sim]") {

@@ -1,6 +1,5 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <numeric>
 #include <vector>
 
 #include "core/random.hpp"

@@ -53,7 +53,11 @@ struct Served {
 
   /// A connection that has said something.
   int said(const std::string& bytes) const {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int socket = -1;  // the served side, a thread of this process, may hold all descriptors for a moment
+    for (const auto end = Clock::now() + 5s; socket < 0 && Clock::now() < end;) {
+      socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      if (socket < 0) std::this_thread::sleep_for(1ms);
+    }
     const sockaddr_in at = address();
     REQUIRE(connect(socket, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
     ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <thread>
 
 #include "../../runtime/ranks.hpp"
