@@ -164,7 +164,7 @@ std::vector<Field<Device>> server_fields() {
   return {field("compute_capability", &Device::compute_capability, number(3, 20), otherwise("none"),
                 "CUDA compute capability, on which NCCL's constants depend"),
           field("pcie_generation", &Device::pcie_generation, integer(3, 6),
-                otherwise("5 from compute capability 9.0 on, 3 below 8.0, else 4"),
+                otherwise("by compute capability: 5 from 9.0 on, 3 below 8.0, else 4"),
                 "generation of PCIe that `init` and `import-platform` write"),
           field("nvlink", &Device::nvlink, bandwidth(), otherwise("not known"),
                 "effective bandwidth of one NVLink or xGMI link in one direction, for `import-platform`"),
