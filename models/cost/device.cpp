@@ -162,19 +162,17 @@ void check_device(const YamlMap& map, Device& device) {
 /// What communication and its libraries depend on, and the device's place among others.
 std::vector<Field<Device>> server_fields() {
   return {field("compute_capability", &Device::compute_capability, number(3, 20), otherwise("none"),
-                "CUDA compute capability, on which NCCL's constants depend"),
+                "CUDA's, for NCCL's constants"),
           field("pcie_generation", &Device::pcie_generation, integer(3, 6),
-                otherwise("by compute capability: 5 from 9.0 on, 3 below 8.0, else 4"),
-                "generation of PCIe that `init` and `import-platform` write"),
+                otherwise("by capability: 5 from 9.0, 3 below 8.0, else 4"), "PCIe of its servers"),
           field("nvlink", &Device::nvlink, bandwidth(), otherwise("not known"),
-                "effective bandwidth of one NVLink or xGMI link in one direction, for `import-platform`"),
+                "effective bandwidth of one NVLink or xGMI link, one way"),
           with_source(field("peer_access", &Device::peer_access, boolean(),
-                            "whether devices reach each other's memory over PCIe; `false` for GeForce"),
+                            "whether devices reach each other's memory over PCIe"),
                       Key::Source::must),
           field("successor", &Device::successor, text(), otherwise("not known"),
-                "device that its maker sold next for such servers, which advice tries"),
-          checked<Device>("reported_as", texts(), otherwise("none"),
-                          "how CUDA names the device, or the end of that name after a blank")};
+                "what its maker sold next, which advice tries"),
+          checked<Device>("reported_as", texts(), otherwise("none"), "the last words of CUDA's name for it")};
 }
 
 const Fields<Device>& device_fields() {
