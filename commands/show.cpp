@@ -89,13 +89,10 @@ Platform read_shown(const ShownPlatform& shown, Library& library) {
   for (auto& [key, value] : tree.entries) {
     if (key.text == "nodes" && shown.nodes > 0) value = command_line_name(std::to_string(shown.nodes));
   }
-  return read_platform(YamlValue(tree, ""));
+  return library.platform(YamlValue(tree, ""));
 }
 
-void show_for_simgrid(const ShownPlatform& shown, Platform platform, Library& library) {
-  const Device& device = library.device(platform.device_name);
-  platform.device_peak = device.peak;
-  platform.device_memory = device.memory;
+void show_for_simgrid(const ShownPlatform& shown, const Platform& platform) {
   const std::string text = simgrid_platform_file(platform);
   if (shown.output.empty()) return fmt::print("{}", text);
   const std::filesystem::path file = shown.output;
@@ -106,7 +103,7 @@ void show_for_simgrid(const ShownPlatform& shown, Platform platform, Library& li
 void show_platform(const ShownPlatform& shown) {
   Library library;
   const Platform platform = read_shown(shown, library);
-  if (shown.simgrid) return show_for_simgrid(shown, platform, library);
+  if (shown.simgrid) return show_for_simgrid(shown, platform);
   if (const auto& route = shown.route; !route.empty()) {
     print_lines("{}",
                 route_table(platform, endpoint_of(platform, route[0]), endpoint_of(platform, route[1])));

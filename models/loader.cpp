@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/fields.hpp"
 
 namespace stepcast {
 namespace {
@@ -50,6 +51,19 @@ Device load_device(const std::filesystem::path& folder, const std::string& name)
   if (const YamlNode* like = kernels_of(node))
     node = with_kernels_of(node, read_yaml(folder / "devices" / (like->text + ".yaml")));
   return read_device(YamlValue(node, ""));
+}
+
+std::string device_reported_as(const std::filesystem::path& folder, const std::string& gpu) {
+  for (const std::string& name : names_in(folder / "devices")) {
+    const YamlNode root = read_yaml(folder / "devices" / (name + ".yaml"));
+    const YamlNode* reported = root.find("reported_as");
+    if (reported == nullptr) continue;
+    // A whole name: a H200 is neither the slower H200 NVL nor the GH200, and an L4 no L40S.
+    for (const std::string& one : texts().read(YamlValue(*reported, "reported_as"))) {
+      if (gpu == one || gpu.ends_with(" " + one)) return name;
+    }
+  }
+  return "";
 }
 
 namespace {

@@ -21,6 +21,10 @@ Model load_model(const std::filesystem::path& folder, const std::string& name);
 /// Reads `FOLDER/devices/NAME.yaml`. @throws InputError
 Device load_device(const std::filesystem::path& folder, const std::string& name);
 
+/// The name of the file in FOLDER/devices whose `reported_as` is `gpu`, such as "NVIDIA H200", or its end;
+/// empty: there is none.
+std::string device_reported_as(const std::filesystem::path& folder, const std::string& gpu);
+
 /// Fits the efficiency of a device to its own rates, or to those of the device that it names in
 /// `efficiency_of`.
 /// @throws InputError if it has neither, or a file is missing

@@ -138,7 +138,7 @@ struct Platform {
   /// Messages inside a node between programs, without those of collectives; empty: `local_message_costs`.
   std::vector<MessageCost> local_program_costs;
   double price_per_device_hour = 0;  ///< US dollars; 0: not given
-  /// Peak and memory of the device, of which platform files have only the name; 0: not known.
+  /// Peak and memory of the device, of which platform files have only the name.
   FlopsPerSecond device_peak{0};
   Bytes device_memory{0};
   Software software;  ///< the communication library; none by default
@@ -162,8 +162,10 @@ struct Platform {
   int node_of(int endpoint) const;
 };
 
-/// Reads `platforms/NAME.yaml` (docs/reference/platforms.md names the keys). @throws InputError
-Platform read_platform(const YamlValue& value);
+/// Reads `platforms/NAME.yaml` (docs/reference/platforms.md names the keys).
+/// @param device  the one that the file names
+/// @throws InputError
+Platform read_platform(const YamlValue& value, const Device& device);
 
 /// The cost of a message of this size. `costs` is not empty, and its last row has no upper end.
 const MessageCost& message_cost(const std::vector<MessageCost>& costs, Bytes size);

@@ -33,9 +33,9 @@ struct NodeDescription {
   int devices = 1;
 };
 
-/// @param device  name of the device, which says whether copies between devices pass through host memory
+/// @param peer_access  of the device; without it, copies between devices pass through host memory
 /// @throws InputError
-NodeDescription read_node(const YamlValue& value, const std::string& device);
+NodeDescription read_node(const YamlValue& value, bool peer_access);
 
 /// Reads `network:` of a platform. @param node  which the NICs are connected to
 /// @throws InputError

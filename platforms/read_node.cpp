@@ -112,7 +112,7 @@ const Fields<NodeKeys>& node_fields() {
            part(&NodeKeys::shape, shape_fields()),
            only_with(
                "pcie, switch, links",
-               {field("peer_access", &NodeKeys::peer_access, boolean(), otherwise("`false` for GeForce"),
+               {field("peer_access", &NodeKeys::peer_access, boolean(), otherwise("that of the device"),
                       "whether devices without a `peer_link` reach each other's memory; `false`: "
                       "copies pass through host memory"),
                 field("staging", &NodeKeys::staging, bandwidth(), otherwise("1.07 x `device_link`"),
@@ -144,14 +144,14 @@ const Keys& node_keys() {
   return node_fields().keys();
 }
 
-NodeDescription read_node(const YamlValue& value, const std::string& device) {
+NodeDescription read_node(const YamlValue& value, bool peer_access) {
   NodeKeys node;
   const YamlMap map = read_mapping_of_kind(value, node_fields(), node);
   NodeShape& shape = node.shape;
   if (shape.devices_per_pcie_switch == 0) shape.pcie_switch = {};
   if (shape.sockets == 1) shape.inter_socket = {};
   if (shape.kind == NodeShape::Kind::single) return {shape, node.devices};
-  shape.peer_access = node.peer_access.value_or(has_peer_access(device));
+  shape.peer_access = node.peer_access.value_or(peer_access);
   if (map.has("staging") && shape.peer_access)
     map.at("staging").refuse("only valid with peer_access: false, because other copies are not staged");
   if (!shape.peer_access) shape.staging = node.staging.value_or(kStagedCopies * shape.device.bandwidth);

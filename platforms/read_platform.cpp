@@ -157,10 +157,10 @@ const Keys& platform_keys() {
   return platform_fields().keys();
 }
 
-Platform read_platform(const YamlValue& value) {
+Platform read_platform(const YamlValue& value, const Device& device) {
   Platform platform;
   const YamlMap map = read_mapping(value, platform_fields(), platform);
-  const NodeDescription node = read_node(map.at("node", "a mapping"), platform.device_name);
+  const NodeDescription node = read_node(map.at("node", "a mapping"), device.peer_access);
   platform.node = node.shape;
   platform.devices_per_node = node.devices;
   platform.network = read_network(map.at("network", "a mapping"), platform.node);
@@ -168,7 +168,9 @@ Platform read_platform(const YamlValue& value) {
   if (const auto storage = map.maybe("storage")) platform.storage = read_storage(*storage);
   read_mapping(map.at("messages", "a mapping"), messages_fields(), platform);
   if (const auto software = map.maybe("software"))
-    platform.software = read_software(*software, platform.device_name, platform.network.nic_on_pcie_switch);
+    platform.software = read_software(*software, device, platform.network.nic_on_pcie_switch);
+  platform.device_peak = device.peak;
+  platform.device_memory = device.memory;
   return platform;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -42,45 +41,10 @@ bool has_socket_threads(std::string_view version, int nccl) {
   return nccl > 204 || (nccl == 204 && parse_integer(next_part(version)).value_or(0) >= 8);
 }
 
-struct Generation {
-  std::string_view begin;  ///< of the device's name
-  int compute_capability;
-};
-
-/// CUDA's compute capabilities (developer.nvidia.com/cuda-gpus).
-constexpr std::array kGenerations{
-    Generation{"k20", 35},      Generation{"k40", 35},         Generation{"k80", 37},
-    Generation{"m40", 52},      Generation{"m60", 52},         Generation{"p40", 61},
-    Generation{"p100", 60},     Generation{"gtx-10", 61},      Generation{"v100", 70},
-    Generation{"t4", 75},       Generation{"rtx-20", 75},      Generation{"a100", 80},
-    Generation{"a10", 86},      Generation{"a30", 80},         Generation{"a40", 86},
-    Generation{"rtx-30", 86},   Generation{"l4", 89},          Generation{"rtx-406", 89},
-    Generation{"rtx-407", 89},  Generation{"rtx-408", 89},     Generation{"rtx-409", 89},
-    Generation{"h100", 90},     Generation{"h200", 90},        Generation{"gh200", 90},
-    Generation{"b200", 100},    Generation{"gb200", 100},      Generation{"b300", 103},
-    Generation{"gb300", 103},   Generation{"rtx-505", 120},    Generation{"rtx-506", 120},
-    Generation{"rtx-507", 120}, Generation{"rtx-508", 120},    Generation{"rtx-509", 120},
-    Generation{"rtx-a", 86},    Generation{"rtx-6000-ada", 89}};
-
 /// RCCL's rules are NCCL's, with the constants of an Ampere GPU: assumed.
 constexpr int kCapabilityOfRccl = 80;
 
 }  // namespace
-
-std::optional<int> compute_capability_of(std::string_view device) {
-  if (const auto slash = device.rfind('/'); slash != std::string_view::npos) device.remove_prefix(slash + 1);
-  for (const Generation& one : kGenerations) {
-    if (device.starts_with(one.begin)) return one.compute_capability;
-  }
-  return std::nullopt;
-}
-
-bool has_peer_access(std::string_view device) {
-  if (const auto slash = device.rfind('/'); slash != std::string_view::npos) device.remove_prefix(slash + 1);
-  // GeForce RTX 2060 to 5090; RTX 4000 to 8000 are professional cards.
-  return !(device.starts_with("rtx-") && device.size() >= 8 && device[6] >= '5' && device[6] <= '9' &&
-           device[7] == '0');
-}
 
 std::string library_text(const Software& software) {
   const bool rccl = software.library == Software::Library::rccl;
@@ -125,7 +89,7 @@ const Fields<SoftwareKeys>& software_fields() {
              "in place of `nccl`, on AMD's GPUs: RCCL by its version, with NCCL's rules and its constants of "
              "Ampere"),
        field("compute_capability", &SoftwareKeys::compute_capability, number(3, 20),
-             otherwise("by the device's name"), "CUDA compute capability of the devices, such as 7.0"),
+             otherwise("that of the device"), "CUDA compute capability of the devices, such as 7.0"),
        field(
            "transport", &SoftwareKeys::transport,
            choice<Transport>(
@@ -160,16 +124,15 @@ const Fields<SoftwareKeys>& software_fields() {
   return fields;
 }
 
-int capability_of(const YamlMap& map, const SoftwareKeys& keys, const std::string& device) {
-  if (keys.compute_capability) return static_cast<int>(std::lround(10 * *keys.compute_capability));
-  if (keys.rccl) return kCapabilityOfRccl;
-  const auto known = compute_capability_of(device);
-  if (!known)
-    map.value().refuse(
-        fmt::format("compute_capability: missing (the CUDA compute capability of \"{}\" is not known; give a "
-                    "number such as 7.0)",
-                    device));
-  return *known;
+int capability_of(const YamlMap& map, const SoftwareKeys& keys, const Device& device) {
+  if (keys.rccl && !keys.compute_capability) return kCapabilityOfRccl;
+  const double capability = keys.compute_capability.value_or(device.compute_capability);
+  if (capability == 0)
+    map.value().refuse(fmt::format(
+        "compute_capability: missing (the file of the device \"{}\" gives none; give a number such "
+        "as 7.0)",
+        device.name));
+  return static_cast<int>(std::lround(10 * capability));
 }
 
 }  // namespace
@@ -178,7 +141,7 @@ const Keys& software_keys() {
   return software_fields().keys();
 }
 
-Software read_software(const YamlValue& value, const std::string& device, bool nic_nearby) {
+Software read_software(const YamlValue& value, const Device& device, bool nic_nearby) {
   SoftwareKeys keys;
   const YamlMap map = read_mapping(value, software_fields(), keys);
   Software software;

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/typed_numbers.hpp"
 #include "core/yaml.hpp"
+#include "models/cost/device.hpp"
 
 namespace stepcast {
 
@@ -33,21 +33,13 @@ struct Software {
   bool one_process = false;  ///< one process launches the kernels of all devices of a node, one by one
 };
 
-/// 10 x CUDA's compute capability of a device in models/devices, by the begin of its name; none if that is no
-/// GPU of NVIDIA's that is listed.
-std::optional<int> compute_capability_of(std::string_view device);
-
-/// Whether devices of this name read and write each other's memory over PCIe. The driver allows it on no
-/// GeForce RTX: NVIDIA/nccl-tests issue 117 (RTX 2080 Ti), NVIDIA/nccl issues 1127 (3090) and 814 (4090).
-bool has_peer_access(std::string_view device);
-
 /// The library with its version, such as "NCCL 2.8".
 std::string library_text(const Software& software);
 
 /// Reads `software:` (docs/reference/platforms.md names the keys).
-/// @param device       name of the platform's device, from which the compute capability follows
+/// @param device       of the platform, which has the compute capability unless a key gives it
 /// @param nic_nearby   NICs are connected to the devices' PCIe switches, so that GPUDirect is on by default
 /// @throws InputError
-Software read_software(const YamlValue& value, const std::string& device, bool nic_nearby);
+Software read_software(const YamlValue& value, const Device& device, bool nic_nearby);
 
 }  // namespace stepcast

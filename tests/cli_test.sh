@@ -86,6 +86,9 @@ prints 'written: l40s-cluster.yaml' init l40s-cluster.yaml --new-platform --devi
 grep -q '^software: {nccl' l40s-cluster.yaml || fail "init: no NCCL on a GPU that a file describes"
 prints 'written: other.yaml' init other.yaml --new-device --like v100-sxm2-16gb -y
 rm other.yaml
+prints 'written: other.yaml' init other.yaml --new-device --like l40s -y
+! grep -q efficiency_of other.yaml || fail "init: an efficiency for a device with shares"
+rm other.yaml
 prints 'written: h100.yaml' init h100.yaml --new-platform --device h100-sxm -y
 grep -q 'device_link: {bandwidth: 48 GB/s, .*PCIe 5.0' h100.yaml || fail "init: not the PCIe of an H100"
 rm h100.yaml

@@ -30,7 +30,7 @@ Platform platform_with(Library& library, const std::string& name, const std::vec
   const YamlNode node = command_line_name(name);
   YamlNode tree = library.tree(YamlValue(node, "platform"), "platforms");
   for (const Assignment& one : values) assign(tree, one);
-  return read_platform(YamlValue(tree, ""));
+  return library.platform(YamlValue(tree, ""));
 }
 
 NcclRanks first_devices(const Platform& platform, int ranks, int per_node) {

@@ -65,15 +65,16 @@ void import_platform(const PlatformFiles& files) {
   if (files.output.extension() != ".yaml")
     throw InputError(
         fmt::format("--output: expected a path ending in .yaml, got \"{}\"", files.output.string()));
+  Library library;
   const YamlNode device = command_line_name(files.device);
-  data_file(YamlValue(device, "--device"), "models/devices");
+  const Device& described = library.device(YamlValue(device, "--device"));
   const DiscoveredPlatform found = discover(files);
-  const std::string text = platform_file_text(found);
+  const std::string text = platform_file_text(found, described);
   check_writable(files.output.has_parent_path() ? files.output.parent_path() : ".");
   write_atomically(files.output, text);
   const Platform platform = read_written([&] {
     const YamlNode written = parse_yaml(text, files.output.string());
-    return read_platform(YamlValue(written, ""));
+    return read_platform(YamlValue(written, ""), described);
   });
   fmt::print("{}: {} nodes of {} {}, {} NICs a node\n", platform.name, platform.nodes,
              platform.devices_per_node, platform.device_name, platform.network.nics);

@@ -79,7 +79,7 @@ void write_checked(const std::filesystem::path& file, const std::string& kind, c
 Platform platform_named(const std::string& name) {
   Library library;
   const YamlNode node = command_line_name(name);
-  return read_platform(YamlValue(library.tree(YamlValue(node, "--platform"), "platforms"), ""));
+  return library.platform(YamlValue(library.tree(YamlValue(node, "--platform"), "platforms"), ""));
 }
 
 /// A path from the command line as the file in `folder` has to name it.
@@ -119,8 +119,9 @@ void ask_nvlink(const Questions& questions, const InitOptions& options, Platform
   if (!is_rate(pairs))
     nvlink = questions.rate(options.nvlink, "--nvlink",
                             "Bandwidth of one device at the NVSwitch in one direction, or none", "none");
-  if (is_rate(pairs)) start.nvlink_pairs = pairs;
-  if (is_rate(nvlink)) start.nvlink = nvlink;
+  using Nvlinks = PlatformStart::Nvlinks;
+  start.nvlinks = is_rate(pairs) ? Nvlinks::pairs : is_rate(nvlink) ? Nvlinks::to_switch : Nvlinks::none;
+  start.nvlink = is_rate(pairs) ? pairs : nvlink;
 }
 
 void init_platform(const InitOptions& options) {
@@ -138,8 +139,10 @@ void init_platform(const InitOptions& options) {
   start.nics = questions.number(options.nics, "--nics", "Network cards (NICs) of a node", 1, 64);
   start.nic = questions.rate(options.nic, "--nic", "Bandwidth of one NIC", "200 Gbit/s");
   ask_nvlink(questions, options, start);
+  const Device& device = library.device(start.device);
   start.device = seen_from(file, start.device);
-  write_checked(file, "platform", platform_text(start), [&] { platform_named(file.string()); });
+  write_checked(file, "platform", platform_file_text(platform_of(start, device), device),
+                [&] { platform_named(file.string()); });
   fmt::print("next: correct the values marked as assumed, then stepcast show platform {}\n", file.string());
 }
 
@@ -265,7 +268,7 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
   start.model = seen_from(file, start.model);
   start.platform = seen_from(file, start.platform);
   if (options.batch.empty())
-    fit_memory(file, {.strategy = options.strategy.empty(), .workers = options.workers.empty()},
+    fit_memory(file, library, {.strategy = options.strategy.empty(), .workers = options.workers.empty()},
                platform.devices_per_node, start);
   start.batch =
       questions.number(options.batch, "--batch", "Samples of a worker in a step", start.batch, 1'000'000'000);
@@ -302,7 +305,7 @@ void add_scenario_options(const Command& command, InitOptions& options) {
   command
       .add_option(
           "--precision", options.precision,
-          "Precision of products: f32, tf32, f16 or bf16. With the last two, gradients and "
+          "Precision of products: f32, tf32, f16, bf16 or fp8. With the last three, gradients and "
           "activations have 2 bytes. Default: bf16 for a transformer and tf32 for other networks, where "
           "the device has it, else f16, else f32.")
       .type_name("NAME");

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "platforms/discovery/discovered.hpp"
-#include "platforms/software.hpp"
 #include "scenarios/experiment/usual_kernels.hpp"
 #include "scenarios/reader/sweep.hpp"
 
@@ -57,75 +54,6 @@ std::string strategy_lines(const ScenarioStart& start) {
   if (is_under_autocast(start))
     lines += "  fp32_gradients: true  # but gradients 4: autocast keeps parameters in fp32\n";
   return lines;
-}
-
-/// The list `peers` with every two devices of a node.
-std::string peers_text(int devices) {
-  std::string text;
-  for (int one = 0; one < devices; ++one) {
-    for (int other = one + 1; other < devices; ++other)
-      text += fmt::format("{}[{}, {}]", text.empty() ? "" : ", ", one, other);
-  }
-  return "  peers: [" + text + "]  # [0, 1, 2] has two such links between 0 and 1\n";
-}
-
-/// Two GeForce of one node are taken to be in a desktop computer: one processor, whose 16 lanes of PCIe they
-/// divide (Intel ARK, Core i9-10900K, "PCI Express Configurations: Up to 1x16, 2x8, 1x8+2x4"; AMD X570: 1x16
-/// or 2x8).
-bool in_desktop(const PlatformStart& start) {
-  return start.nodes == 1 && start.devices == 2 && !has_peer_access(start.device);
-}
-
-/// The link between sockets, with what NCCL counts for the processors of such servers (src/graph/topo.h):
-/// 8 GB/s for QPI (2.5.6), 16 for AMD's, 22 from Sapphire Rapids on; and copies without peer access.
-std::string between_sockets_text(const PlatformStart& start, bool nvlinks, const char* assumed) {
-  constexpr std::array kRates{8, 16, 22};  // GB/s
-  std::string text;
-  if (!in_desktop(start))
-    text = fmt::format("  inter_socket_link: {{bandwidth: {} GB/s, latency: 0.3 us, source: \"{}\"}}\n",
-                       kRates.at(pcie_generation_of(start.device) - 3), assumed);
-  if (!nvlinks && !in_desktop(start))
-    text += "  inter_socket_duplex: half  # copies between GPUs without peer access\n";
-  if (!has_peer_access(start.device))
-    text +=
-        "  peer_access: false  # the driver allows none; the copies pass through host memory\n"
-        "  # staging: 21 GB/s  # all such copies, NCCL's too; nccl-tests: bus bandwidth x devices / 0.93\n";
-  return text;
-}
-
-/// The link of a device to its socket.
-std::string device_link_text(const PlatformStart& start, const char* assumed) {
-  const int generation = pcie_generation_of(start.device);
-  return fmt::format(
-      "  device_link: {{bandwidth: {} GB/s, latency: 0.5 us, source: \"PCIe {}.0 x{}, {}\"}}\n",
-      (in_desktop(start) ? 6 : 12) << (generation - 3), generation, in_desktop(start) ? 8 : 16, assumed);
-}
-
-/// The mapping `node` of a platform file.
-std::string node_text(const PlatformStart& start, const char* assumed) {
-  const bool nvswitch = !start.nvlink.empty(), pairs = !start.nvlink_pairs.empty();
-  std::string text = fmt::format(
-      R"(node:
-  kind: {}  # single: one device; pcie: devices on PCIe; switch: an NVSwitch too; links: NVLinks between pairs
-  devices: {}
-  sockets: {}  # stepcast distributes devices and NICs over them, in order
-)",
-      start.devices == 1 ? "single"
-      : nvswitch         ? "switch"
-      : pairs            ? "links"
-                         : "pcie",
-      start.devices, start.devices > 1 && !in_desktop(start) ? 2 : 1);
-  text += device_link_text(start, assumed);
-  if (start.devices > 1) text += between_sockets_text(start, nvswitch || pairs, assumed);
-  text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", assumed);
-  if ((nvswitch || pairs) && start.devices > 1)
-    text += fmt::format(
-        "  peer_link: {{bandwidth: {{value: {}, source: \"given to stepcast init\"}}, latency: {{value: 0.25 "
-        "us, source: "
-        "\"{}\"}}}}  # of one direction\n",
-        nvswitch ? start.nvlink : start.nvlink_pairs, assumed);
-  if (pairs && start.devices > 1) text += peers_text(start.devices);
-  return text;
 }
 
 }  // namespace
@@ -202,50 +130,23 @@ layers:  # in the order in which they run; each reads the layer above it, or the
       name);
 }
 
-std::string platform_text(const PlatformStart& start) {
-  const char* assumed = "assumed; replace it by a measurement or a data sheet";
-  std::string text = fmt::format(
-      R"(# A platform of stepcast. All keys: stepcast schema platform --table . or docs/reference/platforms.md
-# Check it: stepcast check FILE. Look at it: stepcast show platform FILE
-# Bandwidths are effective: what a benchmark reaches, some 96 % of a NIC's data sheet at best.
-version: 1
-name: {}
-source: "written by stepcast init; say here where the numbers come from"
-device: {}  # a name (stepcast show device), or a file ending in .yaml with rates of your own device
-nodes: {}
-max_nodes: {}
-# price_per_device_hour: 2.5  # US dollars
-)",
-      start.name, start.device, start.nodes, start.nodes);
-  if (compute_capability_of(start.device))
-    text += fmt::format(
-        "software: {{nccl: \"2.18\", source: \"{}\"}}  # without it, collectives are simulated as MPI or "
-        "gloo run them\n"
-        "#   gpudirect: true in it lets NICs read the memory of GPUs; by default only those on the GPUs' "
-        "PCIe switches do\n",
-        assumed);
-  else if (start.device.ends_with(".yaml"))
-    text +=
-        "# software: {nccl: \"2.18\", compute_capability: 8.9}  # if NCCL sums gradients; without it, "
-        "collectives are simulated as\n"
-        "#   MPI or gloo run them. CUDA's compute capability of the GPU: developer.nvidia.com/cuda-gpus\n";
-  text += node_text(start, assumed);
-  text += fmt::format(
-      R"(network:
-  kind: switch  # a switch that never blocks; fat_tree, dragonfly, torus and sites have further keys
-  nics: {}  # of a node
-  bandwidth: {{value: {}, source: "given to stepcast init"}}  # of one NIC
-  latency: {{value: 1.5 us, source: "{}"}}
-messages:  # what the software adds to each message, by size
-  between_nodes:
-    - {{up_to: 64 KiB, overhead: 1 us, bandwidth_factor: 0.5, source: "{}"}}
-    - {{overhead: 5 us, bandwidth_factor: 0.95, source: "{}"}}
-  inside_node:
-    - {{overhead: 3 us, bandwidth_factor: 0.95, source: "{}"}}
-# storage: {{kind: local, bandwidth: 4 GB/s, latency: 100 us}}  # only needed for data loading and checkpoints
-)",
-      start.nics, start.nic, assumed, assumed, assumed, assumed);
-  return text;
+DiscoveredPlatform platform_of(const PlatformStart& start, const Device& device) {
+  // Two GeForce of one node are taken to be in a desktop computer: one processor, whose 16 lanes of PCIe they
+  // divide (Intel ARK, Core i9-10900K, "PCI Express Configurations: Up to 1x16, 2x8, 1x8+2x4"; AMD X570: 1x16
+  // or 2x8).
+  const bool desktop = start.nodes == 1 && start.devices == 2 && !device.peer_access;
+  DiscoveredServer server;
+  server.found_by = "stepcast init";
+  server.sockets = start.devices > 1 && !desktop ? 2 : 1;
+  server.pcie_lanes = desktop ? 8 : 16;
+  for (int i = 0; i < start.devices; ++i) {
+    server.gpus.push_back({.name = "", .socket = i * server.sockets / start.devices});
+    for (int j = i + 1; j < start.devices && start.nvlinks == PlatformStart::Nvlinks::pairs; ++j)
+      server.nvlinks.push_back({i, j});
+  }
+  if (start.nvlinks == PlatformStart::Nvlinks::to_switch && start.devices > 1) server.nvlinks_to_switch = 1;
+  server.nics.resize(start.nics);
+  return {start.name, start.device, start.nodes, server, {}, start.nic, start.nvlink};
 }
 
 namespace {
@@ -316,7 +217,7 @@ name: {}
 )",
       start.name);
   append_figures(like, "", start.like, given_figures(start, like), text);
-  if (like.find("kernels") == nullptr && like.find("efficiency_of") == nullptr)
+  if (like.find("kernels") == nullptr && kernels_of(like) == nullptr && like.find("efficiency_of") == nullptr)
     text += fmt::format("efficiency_of: {{value: {}, source: \"assumed\"}}\n", start.like);
   return text;
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/yaml.hpp"
-#include "platforms/platform.hpp"
+#include "platforms/discovery/discovered.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
@@ -35,16 +35,17 @@ std::string model_text(const std::string& name);
 
 /// The choices from which a first platform file is written.
 struct PlatformStart {
-  std::string name;
-  std::string device = "a100-40gb";
+  enum class Nvlinks { none, to_switch, pairs };
+
+  std::string name, device = {};
   int nodes = 4, devices = 8, nics = 1;
-  std::string nic = "200 Gbit/s";  ///< of one NIC
-  std::string nvlink = {};         ///< of one device at the NVSwitch; empty: there is none
-  std::string nvlink_pairs = {};   ///< between every two devices of a node; empty: there is none
+  std::string nic = "200 Gbit/s";   ///< of one NIC
+  Nvlinks nvlinks = Nvlinks::none;  ///< of each device to an NVSwitch, or between every two devices of a node
+  std::string nvlink = {};          ///< rate of such a link
 };
 
-/// The YAML text, with a comment and an assumed value at each number that the user did not give.
-std::string platform_text(const PlatformStart& start);
+/// The platform to be written. @param device  the one that `start` names
+DiscoveredPlatform platform_of(const PlatformStart& start, const Device& device);
 
 /// The figures of a data sheet from which a first device file is written. An empty text: as on the similar
 /// device.

@@ -6,59 +6,56 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "core/os/files.hpp"
 #include "scenarios/experiment/experiment.hpp"
-#include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
 
-/// Whether a point of the scenario fits into memory; none if it cannot be built, such as fewer workers than
-/// parts.
-std::optional<bool> point_fits(const Scenario& scenario, const Point& point, Library& library) {
-  try {
-    return build_experiment(scenario.document, middle_values(scenario, point), library).plan.fits;
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
-}
+/// Where the scenario is to stand, and the files that all trials read.
+struct Trials {
+  const std::filesystem::path& file;
+  Library& library;
+};
 
-/// Whether the first point of the scenario fits into memory; of the last one, if the first cannot be built.
-bool fits(const std::filesystem::path& file, const ScenarioStart& start) {
-  write_atomically(file, scenario_text(start));
-  const Scenario scenario = read_scenario(file, {});
-  Library library;
+enum class Points { first, first_or_last };
+
+/// Whether the first point of the scenario fits into memory, or the last if the first cannot be built, such
+/// as with fewer workers than parts; none if it cannot be built.
+std::optional<bool> fits(const Trials& trials, const ScenarioStart& start, Points points) {
+  const Scenario scenario =
+      read_scenario_tree(parse_yaml(scenario_text(start), trials.file.string()), trials.file);
   for (const Point* point : {&scenario.points.front(), &scenario.points.back()}) {
-    if (const auto fitting = point_fits(scenario, *point, library)) return *fitting;
+    try {
+      return build_experiment(scenario.document, middle_values(scenario, *point), trials.library).plan.fits;
+    } catch (const InputError&) {
+      if (points == Points::first) break;
+    }
   }
-  return true;  // the error is reported when the file is checked
+  return std::nullopt;
 }
 
-/// Whether the first point can be built and fits.
-bool first_fits(const std::filesystem::path& file, const ScenarioStart& start) {
-  write_atomically(file, scenario_text(start));
-  const Scenario scenario = read_scenario(file, {});
-  Library library;
-  return point_fits(scenario, scenario.points.front(), library).value_or(false);
+/// The error of a scenario that cannot be built is reported when its file is checked.
+bool may_fit(const Trials& trials, const ScenarioStart& start) {
+  return fits(trials, start, Points::first_or_last).value_or(true);
 }
 
 /// Reduces the batch until the scenario fits; false: it does not with a batch of 1.
-bool fit_batch(const std::filesystem::path& file, ScenarioStart& start) {
+bool fit_batch(const Trials& trials, ScenarioStart& start) {
   for (int batch = ScenarioStart{}.batch; batch >= 1; batch /= 2) {
     start.batch = batch;
-    if (fits(file, start)) return true;
+    if (may_fit(trials, start)) return true;
   }
   return false;
 }
 
 /// Tries smaller batches, and then the same with recomputation.
-bool fit_training(const std::filesystem::path& file, ScenarioStart& start) {
-  if (fit_batch(file, start)) return true;
+bool fit_training(const Trials& trials, ScenarioStart& start) {
+  if (fit_batch(trials, start)) return true;
   if (find_key(find_strategy(start.strategy)->keys, "recompute") == nullptr) return false;
   start.recompute = true;
-  return fit_batch(file, start);
+  return fit_batch(trials, start);
 }
 
 /// Partitions parameters, gradients and optimizer state, as PyTorch's FSDP does.
@@ -86,12 +83,11 @@ void divide_samples(int ways, int devices_per_node, ScenarioStart& start) {
 
 /// Tries more and more workers, and for each number more and more devices that share a sample, until the
 /// first point fits. False: it never does.
-bool fit_divided(const std::filesystem::path& file, MayChange may_change, int devices_per_node,
-                 ScenarioStart& start) {
+bool fit_divided(const Trials& trials, MayChange may_change, int devices_per_node, ScenarioStart& start) {
   for (; start.least <= start.most; start.least *= 2) {
     for (int ways = 2; ways <= std::min(8 * devices_per_node, start.least); ways *= 2) {
       divide_samples(ways, devices_per_node, start);
-      if (first_fits(file, start)) return true;
+      if (fits(trials, start, Points::first).value_or(false)) return true;
     }
     if (!may_change.workers) return false;
   }
@@ -100,25 +96,25 @@ bool fit_divided(const std::filesystem::path& file, MayChange may_change, int de
 
 }  // namespace
 
-void fit_memory(const std::filesystem::path& file, MayChange may_change, int devices_per_node,
-                ScenarioStart& start) {
-  bool found = fit_training(file, start);
+void fit_memory(const std::filesystem::path& file, Library& library, MayChange may_change,
+                int devices_per_node, ScenarioStart& start) {
+  const Trials trials{file, library};
+  bool found = fit_training(trials, start);
   if (!found && (start.strategy == "zero" || may_change.strategy)) {
     partition_all(start);
-    found = fit_training(file, start);
+    found = fit_training(trials, start);
   }
   const int least = start.least;
   while (!found && may_change.workers && 2 * start.least <= start.most) {
     start.least *= 2;
-    found = fits(file, start);
+    found = may_fit(trials, start);
   }
   if (!found) start.least = least;
   if (!found && may_change.strategy) {
     const ScenarioStart partitioned = start;
-    found = fit_divided(file, may_change, devices_per_node, start);
+    found = fit_divided(trials, may_change, devices_per_node, start);
     if (!found) start = partitioned;
   }
-  std::filesystem::remove(file);
 }
 
 }  // namespace stepcast

@@ -171,7 +171,7 @@ void read_with_reader(const std::filesystem::path& file, const std::string& kind
   const YamlValue value(root, "");
   if (kind == "scenario") return check_points(file, errors);
   if (kind == "platform") {
-    const std::string doubt = bandwidth_doubt(read_platform(value));
+    const std::string doubt = bandwidth_doubt(Library().platform(value));
     if (!doubt.empty()) fmt::print("{}: note: {}\n", file.string(), doubt);
     return;
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <string_view>
 
 #include "core/text.hpp"
@@ -156,33 +155,9 @@ class Changes {
  private:
   /// The device that its maker sold next, for the same kind of server.
   void add_successor() {
-    static const std::map<std::string_view, const char*> kNext{{"k20x", "p100-pcie"},
-                                                               {"k40", "p100-pcie"},
-                                                               {"k80", "p100-pcie"},
-                                                               {"p100-pcie", "v100-sxm2-16gb"},
-                                                               {"p100-sxm2", "v100-sxm2-16gb"},
-                                                               {"v100-sxm2-16gb", "a100-40gb"},
-                                                               {"v100-sxm2-32gb", "a100-40gb"},
-                                                               {"a100-40gb", "h100-sxm"},
-                                                               {"a100-64gb", "h100-sxm"},
-                                                               {"a100-80gb", "h100-sxm"},
-                                                               {"h100-sxm", "b200"},
-                                                               {"h200", "b200"},
-                                                               {"b200", "b300"},
-                                                               {"gb200", "gb300"},
-                                                               {"mi100", "mi250x-gcd"},
-                                                               {"mi250x-gcd", "mi300x"},
-                                                               {"mi300x", "mi355x"},
-                                                               {"gaudi2", "gaudi3"},
-                                                               {"t4", "l4"},
-                                                               {"a10", "l4"},
-                                                               {"a40", "l40s"},
-                                                               {"rtx-3090", "rtx-4090"},
-                                                               {"rtx-4090", "rtx-5090"}};
-    const std::string& device = experiment_.device.name;
-    const auto next = kNext.find(device);
-    if (!is_derived() || next == kNext.end()) return;
-    Change change{.values = {set_to("platform.device", next->second)}, .from = device};
+    const Device& device = experiment_.device;
+    if (!is_derived() || device.successor.empty()) return;
+    Change change{.values = {set_to("platform.device", device.successor)}, .from = device.name};
     change.part = StepPart::computation;
     change.weight = 0.5;
     change.bought = true;

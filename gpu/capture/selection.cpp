@@ -33,22 +33,8 @@ void add_device_options(Command command, DeviceOptions& options) {
 }
 
 std::string device_file_of(const std::string& gpu) {
-  struct File {
-    const char *in_name, *file;
-  };
-  for (const File& one : {File{"H100 80GB HBM3", "h100-sxm"}, File{"A100-SXM4-40GB", "a100-40gb"},
-                          File{"A100-SXM4-80GB", "a100-80gb"}, File{"V100-SXM2-16GB", "v100-sxm2-16gb"},
-                          File{"V100-SXM2-32GB", "v100-sxm2-32gb"}, File{"P100-SXM2", "p100-sxm2"},
-                          File{"P100-PCIE", "p100-pcie"}, File{"K80", "k80"}}) {
-    if (gpu.find(one.in_name) != std::string::npos) return one.file;
-  }
-  // Whole names: a H200 is neither the slower H200 NVL nor the GH200, and an L4 no L40S.
-  for (const File& one :
-       {File{" H200", "h200"}, File{" B200", "b200"}, File{" GB200", "gb200"}, File{" GB300", "gb300"},
-        File{" A10", "a10"}, File{" A40", "a40"}, File{" L4", "l4"}, File{" L40S", "l40s"}, File{" T4", "t4"},
-        File{" RTX 3090", "rtx-3090"}, File{" RTX 4090", "rtx-4090"}, File{" RTX 5090", "rtx-5090"}}) {
-    if (gpu.ends_with(one.in_name)) return one.file;
-  }
+  const std::string name = device_reported_as(data_folder() / "models", gpu);
+  if (!name.empty()) return name;
   throw InputError(fmt::format(
       "models/devices has no file for {}: add one, or name the most similar device with --device-file NAME",
       gpu));

@@ -153,6 +153,26 @@ void check_device(const YamlMap& map, Device& device) {
   if (device.usable_memory > device.memory) map.at("usable_memory").refuse("more than the device's memory");
   if (map.has("kernels_of"))
     device.kernels_assumed = map.at("kernels_of").any_map().at("source").text().starts_with("assumed");
+  if (map.has("nvlink")) device.nvlink_source = map.at("nvlink").any_map().at("source").text();
+  const double capability = device.compute_capability;
+  if (!map.has("pcie_generation") && capability > 0)
+    device.pcie_generation = capability >= 9 ? 5 : capability >= 8 ? 4 : 3;
+}
+
+/// What communication and its libraries depend on, and the device's place among others.
+std::vector<Field<Device>> server_fields() {
+  return {field("compute_capability", &Device::compute_capability, number(3, 20), otherwise("none"),
+                "CUDA's, for NCCL's constants"),
+          field("pcie_generation", &Device::pcie_generation, integer(3, 6),
+                otherwise("by capability: 5 from 9.0, 3 below 8.0, else 4"), "PCIe of its servers"),
+          field("nvlink", &Device::nvlink, bandwidth(), otherwise("not known"),
+                "effective bandwidth of one NVLink or xGMI link, one way"),
+          with_source(field("peer_access", &Device::peer_access, boolean(),
+                            "whether devices reach each other's memory over PCIe"),
+                      Key::Source::must),
+          field("successor", &Device::successor, text(), otherwise("not known"),
+                "what its maker sold next, which advice tries"),
+          checked<Device>("reported_as", texts(), otherwise("none"), "the last words of CUDA's name for it")};
 }
 
 const Fields<Device>& device_fields() {
@@ -172,6 +192,7 @@ const Fields<Device>& device_fields() {
                  "power limit of the device [W]: the energy of a training is this power over its hours"),
            field("multiprocessors", &Device::multiprocessors, integer(1, 1'000'000), otherwise("not known"),
                  "multiprocessors that work on one kernel"),
+           server_fields(),
            field("rates", &Device::rates, list_of<rate_fields>(), "published training rates of one device"),
            field("kernels", &Device::kernels, mapping<kernel_share_fields>(),
                  "shares of bandwidth and peak for each kind of kernel"),

@@ -41,6 +41,12 @@ struct Device {
   Seconds host_operation;   ///< in which the host issues one operator (strategy.host_operation); 0: no time
   double watts = 0;         ///< power limit; 0: unknown
   int multiprocessors = 0;  ///< multiprocessors that share one kernel; 0: unknown
+  double compute_capability = 0;  ///< CUDA's, such as 9.0; 0: it has none
+  int pcie_generation = 4;        ///< of PCIe in the device's servers
+  bool peer_access = true;        ///< devices read and write each other's memory over PCIe
+  BytesPerSecond nvlink{0};       ///< effective rate of one NVLink or xGMI link in one direction; 0: unknown
+  std::string nvlink_source;
+  std::string successor;  ///< the device that its maker sold next, by its name; empty: unknown
   std::vector<DeviceRate> rates;
   std::string kernels_of;        ///< the device whose shares these are (see with_kernels_of); empty: its own
   bool kernels_assumed = false;  ///< the source of `kernels_of` begins with "assumed"

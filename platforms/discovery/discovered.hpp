@@ -29,10 +29,6 @@ struct SocketLink {
 std::optional<SocketLink> nccl_socket_link(const std::string& vendor, int family, int model,
                                            const std::string& processor);
 
-/// The generation of PCIe in servers with a device: 3.0 (12 GB/s as NCCL counts 16 lanes) with V100 and
-/// older, 4.0 with A100, 5.0 with H100, MI300X and newer; each is twice as fast. 4 for an unknown device.
-int pcie_generation_of(const std::string& device);
-
 /// The inside of a server as tools print it.
 struct DiscoveredServer {
   std::string found_by;  ///< the command, such as "nvidia-smi topo -m"
@@ -42,7 +38,9 @@ struct DiscoveredServer {
   int nvlinks_to_switch = 0;                   ///< NVLinks of each GPU to NVSwitches; 0: no NVSwitch
   std::optional<BytesPerSecond> gpu_pcie;      ///< nominal bandwidth of a GPU's PCIe link
   std::optional<SocketLink> socket_link = {};  ///< none: the tool does not say the processor
-  std::vector<std::string> doubts;  ///< sentences about what the tool does not say or the reader simplifies
+  std::vector<std::string> doubts =
+      {};               ///< what the tool does not say or the reader simplifies, as sentences
+  int pcie_lanes = 16;  ///< of a GPU's PCIe link; used without `gpu_pcie`
 };
 
 /// The network between nodes as tools print it.
@@ -89,12 +87,14 @@ DiscoveredFabric read_slurm_topology(const std::string& text, const std::string&
 /// The names of a host list such as "gpu[01-03,7],login". @throws InputError with `place` in front
 std::vector<std::string> host_list(const std::string& text, const std::string& place);
 
-/// The content of a platform file that is to be written.
+/// The content of a platform file that is to be written: what tools print, or what the user of `stepcast
+/// init` says.
 struct DiscoveredPlatform {
-  std::string name, device;  ///< the platform's name; a name in models/devices/
+  std::string name, device;  ///< the platform's name; the device as the file has to name it
   int nodes = 1;             ///< used if there is no fabric
   std::optional<DiscoveredServer> server;
   std::optional<DiscoveredFabric> fabric;
+  std::string nic = {}, nvlink = {};  ///< rates that the user gave, such as "200 Gbit/s"; empty: as found
 };
 
 /// `found` with the rate of PCIe links, which only `lstopo` prints.
@@ -104,8 +104,8 @@ DiscoveredServer with_hwloc(DiscoveredServer found, const DiscoveredServer& hwlo
 std::vector<std::string> platform_doubts(const DiscoveredPlatform& platform);
 
 /// The platform file (docs/reference/platforms.md). The source of each figure is the tool or
-/// "assumed"; the doubts are comments.
-std::string platform_file_text(const DiscoveredPlatform& platform);
+/// "assumed"; the doubts are comments. @param device  the one that the platform names
+std::string platform_file_text(const DiscoveredPlatform& platform, const Device& device);
 
 /// The inside of a server from the XML that `lstopo FILE.xml` writes, read by hwloc: GPUs, InfiniBand and
 /// RoCE NICs, their sockets, PCIe switches and the rates of their PCIe links. hwloc knows of no NVLinks.

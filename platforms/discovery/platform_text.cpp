@@ -1,42 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "platforms/discovery/discovered.hpp"
-#include "platforms/software.hpp"
 
 namespace stepcast {
 namespace {
 
 constexpr const char* kAssumed = "assumed";
 
-struct NvlinkRate {
-  const char* device;  ///< beginning of the names of its device files
-  double gigabytes;    ///< effective rate of one link in one direction [GB/s]
-  const char* source;
-};
-
-/// The rate of the device's NVLinks; that of NVLink 3 for an unknown device.
-NvlinkRate nvlink_of(const std::string& device) {
-  static const std::vector<NvlinkRate> rates{
-      {"p100", 18, "NVLink 1: PASCAL_NVLINK_WIDTH in NCCL, src/graph/topo.h"},
-      {"v100", 21, "NVLink 2: VOLTA_NVLINK_WIDTH in NCCL 2.5.6, src/graph/topo.h"},
-      {"a100", 20, "NVLink 3: SM80_NVLINK_BW in NCCL, src/graph/topo.h"},
-      {"h100", 20.6, "NVLink 4: SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
-      {"h200", 20.6, "NVLink 4: SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
-      {"gh200", 20.6, "NVLink 4: SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
-      {"mi300x", 64, "xGMI: 128 GB/s a link in both directions, AMD CDNA 3 white paper"},
-      {"mi250x", 50, "xGMI: 50 GB/s a link and direction, AMD CDNA 2 white paper"},
-      {"b200", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
-      {"gb200", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
-      {"b300", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"},
-      {"gb300", 41.2, "NVLink 5: twice NVLink 4, SM90_NVLINK_BW in NCCL, src/graph/topo.h"}};
-  for (const NvlinkRate& one : rates) {
-    if (device.starts_with(one.device)) return one;
-  }
-  return {"", 20, "assumed, about NVLink 3 or 4: no rate of a link of this device is known"};
+/// The rate of one of the device's NVLinks and its source; that of NVLink 3 if its file gives none.
+std::pair<double, std::string> nvlink_of(const Device& device) {
+  if (device.nvlink.value > 0) return {device.nvlink.value / 1e9, device.nvlink_source};
+  return {20, "assumed, about NVLink 3 or 4: no rate of a link of this device is known"};
 }
 
 /// Number of GPUs of each PCIe switch. It is 0, which connects GPUs to their sockets, if the switches have
@@ -90,19 +70,27 @@ std::string peers_text(const std::vector<PeerLink>& links) {
   return "[" + text + "]";
 }
 
-std::string nvlink_lines(const DiscoveredServer& server, const std::string& device) {
-  const NvlinkRate rate = nvlink_of(device);
-  if (server.nvlinks_to_switch > 0)
-    return fmt::format(
-        "  peer_link: {{bandwidth: {:g} GB/s, latency: 0.25 us, source: \"{} NVLinks of {:g} GB/s to "
-        "NVSwitches ({}); {}; latency assumed\"}}\n",
-        server.nvlinks_to_switch * rate.gigabytes, server.nvlinks_to_switch, rate.gigabytes, server.found_by,
-        rate.source);
-  if (server.nvlinks.empty()) return "";
-  return fmt::format(
-      "  peer_link: {{bandwidth: {:g} GB/s, latency: 0.4 us, source: \"{}; latency assumed\"}}\n  peers: {}  "
-      "# {}\n",
-      rate.gigabytes, rate.source, peers_text(server.nvlinks), server.found_by);
+/// A port at an NVSwitch has all links of a device; without NVSwitches, each link stands alone.
+std::string nvlink_lines(const DiscoveredPlatform& platform, const DiscoveredServer& server,
+                         const Device& device) {
+  const int links = server.nvlinks_to_switch;
+  if (links == 0 && server.nvlinks.empty()) return "";
+  const auto [gigabytes, source] = nvlink_of(device);
+  std::string rate = platform.nvlink, from = "given to stepcast init";
+  if (rate.empty()) {
+    rate = fmt::format("{:g} GB/s", std::max(links, 1) * gigabytes);
+    from = source;
+    if (links > 0)
+      from = fmt::format("{} NVLinks of {:g} GB/s to NVSwitches ({}); {}", links, gigabytes, server.found_by,
+                         source);
+  }
+  std::string text = fmt::format(
+      "  peer_link: {{bandwidth: {}, latency: {} us, source: \"{}; latency assumed\"}}  # of one direction\n",
+      rate, links > 0 ? 0.25 : 0.4, from);
+  if (links == 0)
+    text += fmt::format("  peers: {}  # [0, 1, 2] has two such links between 0 and 1\n",
+                        peers_text(server.nvlinks));
+  return text;
 }
 
 const char* kind_of(const DiscoveredServer& server) {
@@ -112,28 +100,30 @@ const char* kind_of(const DiscoveredServer& server) {
 }
 
 /// Rate and source of the links from GPUs to sockets.
-std::string pcie_link(const DiscoveredServer& server, const std::string& device, double microseconds) {
-  const int generation = pcie_generation_of(device);
+std::string pcie_link(const DiscoveredServer& server, const Device& device, double microseconds) {
+  const int generation = device.pcie_generation, lanes = server.pcie_lanes;
   if (!server.gpu_pcie)
-    return fmt::format("{{bandwidth: {} GB/s, latency: {:g} us, source: \"PCIe {}.0 x16, {}\"}}",
-                       12 << (generation - 3), microseconds, generation, kAssumed);
+    return fmt::format("{{bandwidth: {} GB/s, latency: {:g} us, source: \"PCIe {}.0 x{}, {}\"}}",
+                       (12 * lanes / 16) << (generation - 3), microseconds, generation, lanes, kAssumed);
   return fmt::format(
       "{{bandwidth: {:.3g} GB/s, latency: {:g} us, source: \"lstopo: {:.4g} GB/s nominal; three quarters of "
       "it, as NCCL takes 12 of 15.75 GB/s for PCIe 3.0 x16 (PCI_BW in src/graph/topo.h); latency assumed\"}}",
       server.gpu_pcie->value * 12 / 15.75 / 1e9, microseconds, server.gpu_pcie->value / 1e9);
 }
 
-/// The link between sockets. Where GPUs have no NVLinks, copies between sockets have no peer access and pass
-/// through host memory, so that both directions share the rate (NVIDIA/nccl issue 814).
-std::string socket_lines(const DiscoveredServer& server) {
+/// The link between sockets, with what NCCL counts for the processors of servers with such devices
+/// (src/graph/topo.h): 8 GB/s for QPI (2.5.6), 16 for AMD's, 22 from Sapphire Rapids on. Where GPUs have no
+/// NVLinks, copies between sockets have no peer access and pass through host memory, so that both directions
+/// share the rate (NVIDIA/nccl issue 814).
+std::string socket_lines(const DiscoveredServer& server, const Device& device) {
+  constexpr std::array kRates{8.0, 16.0, 22.0};  // GB/s
+  const auto& link = server.socket_link;
   const std::string source =
-      server.socket_link
-          ? fmt::format("{}: what NCCL counts (src/graph/topo.h of 2.28); latency assumed",
-                        server.socket_link->processor)
-          : fmt::format(
-                "{}: {} does not print the processor; NCCL counts 6 (Broadwell) to 40 GB/s (Emerald Rapids)",
-                kAssumed, server.found_by);
-  const double rate = server.socket_link ? server.socket_link->bandwidth.value / 1e9 : 16;
+      link ? fmt::format("{}: what NCCL counts (src/graph/topo.h of 2.28); latency assumed", link->processor)
+           : fmt::format("{}: what NCCL counts for a processor of servers with PCIe {}.0", kAssumed,
+                         device.pcie_generation);
+  const double rate = link ? link->bandwidth.value / 1e9
+                           : kRates.at(std::min<std::size_t>(device.pcie_generation - 3, kRates.size() - 1));
   const bool pcie = std::string_view(kind_of(server)) == "pcie";
   return fmt::format("  inter_socket_link: {{bandwidth: {:g} GB/s, latency: 0.3 us, source: \"{}\"}}\n", rate,
                      source) +
@@ -142,20 +132,31 @@ std::string socket_lines(const DiscoveredServer& server) {
                : "");
 }
 
-std::string node_text(const DiscoveredServer& server, const std::string& device) {
+std::string node_text(const DiscoveredPlatform& platform, const DiscoveredServer& server,
+                      const Device& device) {
   const int on_switch = devices_per_switch(server);
-  std::string text = fmt::format("node:\n  kind: {}\n  devices: {}\n  sockets: {}\n", kind_of(server),
-                                 server.gpus.size(), server.sockets);
+  std::string text = fmt::format(
+      "node:\n  kind: {}  # single: one device; pcie: devices on PCIe; switch: an NVSwitch too; links: "
+      "NVLinks "
+      "between pairs\n  devices: {}\n  sockets: {}  # stepcast distributes devices and NICs over them, in "
+      "order\n",
+      kind_of(server), server.gpus.size(), server.sockets);
   if (on_switch > 0) text += fmt::format("  devices_per_pcie_switch: {}\n", on_switch);
   text += "  device_link: " + pcie_link(server, device, on_switch > 0 ? 0 : 0.5) + "\n";
   if (on_switch > 0) text += "  pcie_switch_link: " + pcie_link(server, device, 0.5) + "\n";
-  if (server.sockets > 1) text += socket_lines(server);
+  if (server.sockets > 1) text += socket_lines(server, device);
+  if (!device.peer_access && server.gpus.size() > 1)
+    text +=
+        "  peer_access: false  # the driver allows none; the copies pass through host memory\n"
+        "  # staging: 21 GB/s  # all such copies, NCCL's too; nccl-tests: bus bandwidth x devices / 0.93\n";
   text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", kAssumed);
-  return text + nvlink_lines(server, device) + fmt::format("  source: \"{}\"\n", server.found_by);
+  return text + nvlink_lines(platform, server, device) + fmt::format("  source: \"{}\"\n", server.found_by);
 }
 
 std::string bandwidth_text(const DiscoveredPlatform& platform) {
   const auto& fabric = platform.fabric;
+  if (!platform.nic.empty())
+    return fmt::format("{{value: {}, source: \"given to stepcast init\"}}", platform.nic);
   if (!fabric || !fabric->port)
     return fmt::format("{{value: 12 GB/s, source: \"100 Gbit/s, {}\"}}", kAssumed);
   return fmt::format(
@@ -169,12 +170,16 @@ std::string network_text(const DiscoveredPlatform& platform) {
   const auto& fabric = platform.fabric;
   if (fabric && !nics.on_switch) nics.count = fabric->nics_per_node;
   const bool tree = fabric && !fabric->levels.empty();
-  std::string text =
-      fmt::format("network:\n  kind: {}\n  nics: {}\n", tree ? "fat_tree" : "switch", nics.count);
+  std::string text = fmt::format(
+      "network:\n  kind: {}\n  nics: {}  # of a node\n",
+      tree ? "fat_tree"
+           : "switch  # a switch that never blocks; fat_tree, dragonfly, torus and sites have further keys",
+      nics.count);
   if (nics.on_switch) text += "  nics_on: pcie_switch\n";
   if (tree && fabric->rails) text += "  rails: true\n";
-  text += fmt::format("  bandwidth: {}\n  latency: {{value: 1.2 us, source: \"{}\"}}\n",
-                      bandwidth_text(platform), kAssumed);
+  // The latency of 1.5 us includes the switches, which levels have of their own.
+  text += fmt::format("  bandwidth: {}  # of one NIC\n  latency: {{value: {} us, source: \"{}\"}}\n",
+                      bandwidth_text(platform), tree ? 1.2 : 1.5, kAssumed);
   if (!tree) return text;
   text += "  levels:\n";
   for (std::size_t i = 0; i < fabric->levels.size(); ++i) {
@@ -186,6 +191,21 @@ std::string network_text(const DiscoveredPlatform& platform) {
         fabric->tapers_known ? "" : "; cables up and taper assumed");
   }
   return text;
+}
+
+/// The library of NVIDIA's GPUs, or how to name it if the file of a device does not say what it depends on.
+std::string software_lines(const DiscoveredPlatform& platform, const Device& device) {
+  if (device.compute_capability > 0)
+    return fmt::format(
+        "software: {{nccl: \"2.18\", source: \"{}\"}}  # without it, collectives are simulated as MPI or "
+        "gloo run them\n"
+        "#   gpudirect: true in it lets NICs read the memory of GPUs; by default only those on the GPUs' "
+        "PCIe switches do\n",
+        kAssumed);
+  if (!platform.device.ends_with(".yaml")) return "";
+  return "# software: {nccl: \"2.18\", compute_capability: 8.9}  # if NCCL sums gradients; without it, "
+         "collectives are simulated as\n"
+         "#   MPI or gloo run them. CUDA's compute capability of the GPU: developer.nvidia.com/cuda-gpus\n";
 }
 
 }  // namespace
@@ -224,13 +244,6 @@ std::vector<std::string> platform_doubts(const DiscoveredPlatform& platform) {
   return doubts;
 }
 
-int pcie_generation_of(const std::string& device) {
-  const std::string name = device.substr(device.rfind('/') + 1);
-  if (name.starts_with("mi3")) return 5;
-  const int capability = compute_capability_of(device).value_or(80);
-  return capability >= 90 ? 5 : capability >= 80 ? 4 : 3;
-}
-
 DiscoveredServer with_hwloc(DiscoveredServer found, const DiscoveredServer& hwloc) {
   found.found_by += ", " + hwloc.found_by;
   found.gpu_pcie = hwloc.gpu_pcie;
@@ -238,31 +251,38 @@ DiscoveredServer with_hwloc(DiscoveredServer found, const DiscoveredServer& hwlo
   return found;
 }
 
-std::string platform_file_text(const DiscoveredPlatform& platform) {
+std::string platform_file_text(const DiscoveredPlatform& platform, const Device& device) {
   const int nodes = platform.fabric ? platform.fabric->nodes : platform.nodes;
   std::string tools = platform.server ? platform.server->found_by : "";
   if (platform.fabric) tools += (tools.empty() ? "" : ", ") + platform.fabric->found_by;
   std::string doubts;
   for (const std::string& doubt : platform_doubts(platform)) doubts += "# - " + doubt + "\n";
-  std::string text = fmt::format(
-      "# A platform of stepcast, written by stepcast import-platform. Figures with the source \"assumed\" "
-      "are to be replaced\n# by a measurement (stepcast calibrate) or a data sheet.\n"
-      "# Check it: stepcast check FILE. Look at it: stepcast show platform FILE\n{}name: "
-      "{}\nsource: \"{}\"\ndevice: {}\nnodes: {}\nmax_nodes: {}\n",
-      doubts, platform.name, tools, platform.device, nodes, nodes);
-  text += platform.server
-              ? node_text(*platform.server, platform.device)
-              : node_text({"assumed: one GPU", {{"GPU0"}}, {}, 1, {}, 0, {}, {}, {}}, platform.device);
-  text += network_text(platform);
-  return text + fmt::format(
-                    "messages:  # what the software adds to each message, by size\n"
-                    "  between_nodes:\n"
-                    "    - {{up_to: 64 KiB, overhead: 1 us, bandwidth_factor: 0.5, source: \"{0}\"}}\n"
-                    "    - {{overhead: 5 us, bandwidth_factor: 0.95, source: \"{0}\"}}\n"
-                    "  inside_node:\n"
-                    "    - {{overhead: 3 us, bandwidth_factor: 0.95, source: \"{0}\"}}\n"
-                    "storage: {{kind: local, bandwidth: 4 GB/s, latency: 100 us, source: \"{0}\"}}\n",
-                    kAssumed);
+  const DiscoveredServer one_gpu{"assumed: one GPU", {{"GPU0"}}, {}, 1, {}, 0, {}, {}, {}};
+  return fmt::format(
+             R"(# A platform of stepcast. All keys: stepcast schema platform --table . or docs/reference/platforms.md
+# Check it: stepcast check FILE. Look at it: stepcast show platform FILE
+# Figures with the source "assumed" are to be replaced by a measurement (stepcast calibrate) or a data sheet. Bandwidths are
+# effective: what a benchmark reaches, some 96 % of a NIC's data sheet at best.
+{}version: 1
+name: {}
+source: "{}"
+device: {}  # a name (stepcast show device), or a file ending in .yaml with rates of your own device
+nodes: {}
+max_nodes: {}
+# price_per_device_hour: 2.5  # US dollars
+)",
+             doubts, platform.name, tools, platform.device, nodes, nodes) +
+         software_lines(platform, device) + node_text(platform, platform.server.value_or(one_gpu), device) +
+         network_text(platform) +
+         fmt::format(R"(messages:  # what the software adds to each message, by size
+  between_nodes:
+    - {{up_to: 64 KiB, overhead: 1 us, bandwidth_factor: 0.5, source: "{0}"}}
+    - {{overhead: 5 us, bandwidth_factor: 0.95, source: "{0}"}}
+  inside_node:
+    - {{overhead: 3 us, bandwidth_factor: 0.95, source: "{0}"}}
+storage: {{kind: local, bandwidth: 4 GB/s, latency: 100 us, source: "{0}"}}  # for data loading and checkpoints
+)",
+                     kAssumed);
 }
 
 }  // namespace stepcast

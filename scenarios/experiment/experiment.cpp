@@ -57,10 +57,8 @@ Model read_network(const YamlValue& value, Library& library) {
 
 void read_platform_and_device(const YamlValue& value, Library& library, Experiment& experiment) {
   const YamlValue tree = is_name(value) ? YamlValue(library.tree(value, "platforms"), "platform") : value;
-  experiment.platform = read_platform(tree);
+  experiment.platform = library.platform(tree);
   experiment.device = library.device(tree.any_map().at("device"));
-  experiment.platform.device_peak = experiment.device.peak;
-  experiment.platform.device_memory = experiment.device.memory;
 }
 
 void apply(const SimulationOptions& simulation, Experiment& experiment) {

@@ -76,7 +76,7 @@ bool reach_peers(const YamlNode& document, Library& library) {
   if (const YamlNode* given = platform_value(document, "node.peer_access", library))
     return YamlValue(*given, "platform.node.peer_access").boolean();
   const YamlNode* device = platform_value(document, "device", library);
-  return device == nullptr || has_peer_access(device->text);
+  return device == nullptr || library.device(YamlValue(*device, "platform.device")).peer_access;
 }
 
 constexpr std::string_view kKernels = "kernels.";

@@ -125,6 +125,10 @@ const Device& Library::device(const std::string& name) {
   return device(YamlValue(node, "device"));
 }
 
+Platform Library::platform(const YamlValue& tree) {
+  return read_platform(tree, device(tree.any_map().at("device", "a file of models/devices")));
+}
+
 const CompressionTrace& Library::compression(const std::optional<YamlValue>& name) {
   const YamlNode own = command_line_name("cpu");
   const YamlNode& root = tree(name.value_or(YamlValue(own, "compression_times")), "models/compression");

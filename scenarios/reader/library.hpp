@@ -13,6 +13,7 @@
 #include "models/layer_times/trace.hpp"
 #include "models/loader.hpp"
 #include "models/network/model.hpp"
+#include "platforms/platform.hpp"
 #include "scenarios/reader/sweep.hpp"
 
 namespace stepcast {
@@ -48,6 +49,8 @@ class Library {
   const Device& device(const YamlValue& name);
   const Device& device(const std::string& name);
   const Calibration& calibration(const Device& device);
+  /// The platform of a tree, with what the file of its device says.
+  Platform platform(const YamlValue& tree);
   /// Times of compression kernels. @param name  default: the measured file `cpu`
   const CompressionTrace& compression(const std::optional<YamlValue>& name = {});
 

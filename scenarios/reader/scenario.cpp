@@ -300,26 +300,30 @@ std::vector<Assignment> middle_values(const Scenario& scenario, const Point& poi
   return values_of(scenario, point.values, middle, calibrated);
 }
 
+Scenario read_scenario_tree(const YamlNode& root, const std::filesystem::path& file) {
+  Scenario scenario;
+  scenario.file = file;
+  read_fields(YamlValue(root, "").any_map(), scenario_fields(), scenario);
+  if (scenario.points.empty()) scenario.points.push_back({scenario.name, {}});
+  scenario.document = run_document(root);
+  return scenario;
+}
+
 Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assignment>& settings) {
   check_scenario_file(file);
   InheritedScenario inherited = read_with_defaults(file);
-  YamlNode& root = inherited.root;
   std::vector<Assignment> run_settings;
   for (const Assignment& one : settings) {
     if (one.path == "defaults")
       throw InputError(to_string(one.value.place) + ": defaults: can only be given in a scenario's file");
-    is_scenario_key(one.path) ? assign_scenario_key(root, one) : run_settings.push_back(one);
+    is_scenario_key(one.path) ? assign_scenario_key(inherited.root, one) : run_settings.push_back(one);
   }
-  Scenario scenario;
-  scenario.file = file;
+  Scenario scenario = read_scenario_tree(inherited.root, file);
   scenario.defaults = std::move(inherited.defaults);
   scenario.sweep_replaced = std::ranges::any_of(settings, [](const Assignment& one) {
     return one.path.substr(0, one.path.find_first_of(".[")) == "sweep";
   });
-  read_fields(YamlValue(root, "").any_map(), scenario_fields(), scenario);
-  if (scenario.points.empty()) scenario.points.push_back({scenario.name, {}});
   scenario.settings.insert(scenario.settings.end(), run_settings.begin(), run_settings.end());
-  scenario.document = run_document(root);
   check_not_swept(scenario);
   return scenario;
 }

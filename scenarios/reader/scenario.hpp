@@ -56,6 +56,9 @@ struct Scenario {
 /// @throws InputError; LimitError for a sweep of more than 100,000 points
 Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assignment>& settings);
 
+/// The scenario of a tree without `defaults`. @param file  where it stands, or would stand
+Scenario read_scenario_tree(const YamlNode& root, const std::filesystem::path& file);
+
 /// True if the point sets all of these values.
 bool sets_all(const Point& point, const std::vector<Assignment>& values);
 

@@ -281,7 +281,7 @@ std::string platform_lines(const std::string& only, int workers, Draws& draws) {
   if (!is_named && draws.chance(0.5)) return "platform: " + drawn_platform(devices, draws) + "\n";
   const std::string name = is_named ? only : draws.one_of(shipped);
   const YamlNode node = read_yaml(data_folder() / "platforms" / (name + ".yaml"));
-  const Platform platform = read_platform(YamlValue(node, ""));
+  const Platform platform = Library().platform(YamlValue(node, ""));
   const int nodes = (devices + platform.devices_per_node - 1) / platform.devices_per_node;
   std::string set = fmt::format("platform.nodes: {}", std::clamp(nodes, 1, platform.max_nodes));
   if (draws.chance(0.3)) {

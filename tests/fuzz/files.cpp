@@ -12,7 +12,9 @@ using namespace stepcast;
 namespace {
 
 void show_platform(const YamlValue& value) {
-  const Platform platform = read_platform(value);
+  Device device;
+  device.compute_capability = 8.0;
+  const Platform platform = read_platform(value, device);
   platform_table(platform);
   route_table(platform, 0, platform.devices() - 1);
   route_table(platform, platform.host_endpoint(0), platform.devices() / 2);

@@ -30,7 +30,7 @@ std::string platform_of(const BenchmarkTimes& benchmark) {
 void read_written(const std::string& text) {
   try {
     const YamlNode root = parse_yaml(text, "written.yaml");
-    read_platform(YamlValue(root, ""));
+    read_platform(YamlValue(root, ""), {});
   } catch (const InputError& error) {
     throw std::logic_error(error.what() + ("\n" + text));
   }
@@ -120,8 +120,8 @@ void profile(const std::string& text) {
 /// The written file may be refused, such as one with more devices than a node can have, but not be invalid
 /// YAML.
 void write_platform(const DiscoveredPlatform& found) {
-  const YamlNode root = parse_yaml(platform_file_text(found), "written.yaml");
-  read_platform(YamlValue(root, ""));
+  const YamlNode root = parse_yaml(platform_file_text(found, {}), "written.yaml");
+  read_platform(YamlValue(root, ""), {});
 }
 
 /// Readers of the output of tools about servers and fabrics.

@@ -10,9 +10,9 @@ using namespace stepcast;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   refuses_or_reads([&] {
-    const std::string written = platform_file_text({"p", "d", 1, read_hwloc_topology(text, "t"), {}});
+    const std::string written = platform_file_text({"p", "d", 1, read_hwloc_topology(text, "t"), {}}, {});
     const YamlNode root = parse_yaml(written, "written.yaml");
-    read_platform(YamlValue(root, ""));
+    read_platform(YamlValue(root, ""), {});
   });
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/yaml.hpp"
+#include "models/loader.hpp"
 #include "platforms/platform.hpp"
 #include "platforms/topology.hpp"
 
@@ -58,9 +59,13 @@ inline std::string fault_of_routes(const Platform& platform) {
   return "";
 }
 
+inline Device shipped_device(const std::string& name) {
+  return load_device(STEPCAST_SOURCE_DIR "/models", name);
+}
+
 inline Platform platform_file(const std::string& name) {
   const YamlNode root = read_yaml(std::string(STEPCAST_SOURCE_DIR) + "/platforms/" + name + ".yaml");
-  return read_platform(YamlValue(root, ""));
+  return read_platform(YamlValue(root, ""), shipped_device(root.find("device")->text));
 }
 
 }  // namespace stepcast

@@ -94,7 +94,7 @@ TEST_CASE("the example in docs/reference/platforms.md can be read", "[platforms]
   const std::string page{std::istreambuf_iterator<char>(in), {}};
   const auto start = page.find("```yaml\n") + 8;
   const YamlNode root = parse_yaml(page.substr(start, page.find("```", start) - start), "platforms.md");
-  const Platform platform = read_platform(YamlValue(root, ""));
+  const Platform platform = read_platform(YamlValue(root, ""), shipped_device(root.find("device")->text));
   CHECK(platform.devices() == 32);
   CHECK(fault_of_routes(platform).empty());
 }

@@ -26,7 +26,7 @@ const std::string kMessages =
 
 Platform read(const std::string& text) {
   const YamlNode root = parse_yaml(text, "f.yaml");
-  return read_platform(YamlValue(root, ""));
+  return read_platform(YamlValue(root, ""), {});
 }
 
 std::string error_of(const std::string& text) {
@@ -72,16 +72,14 @@ TEST_CASE("a key of another kind of node or network is an unknown key", "[platfo
         "mean \"torus\"?");
 }
 
-TEST_CASE("GeForce devices have no peer access unless the platform says so, and share a rate for copies",
+TEST_CASE("devices without peer access share a rate for copies, unless the platform says that they have it",
           "[platforms]") {
-  const auto node = [](const std::string& device, const std::string& more) {
-    std::string text = kNode;
-    text.replace(text.find("cpu-core"), 8, device);
-    return read(text + more + kNetwork + kMessages).node;
+  const auto node = [](const std::string& name, const std::string& more) {
+    const YamlNode root = parse_yaml(kNode + more + kNetwork + kMessages, "f.yaml");
+    return read_platform(YamlValue(root, ""), shipped_device(name)).node;
   };
   CHECK(node("a100-40gb", "").peer_access);
-  CHECK(node("rtx-6000-ada", "").peer_access);
-  CHECK_FALSE(node("my/rtx-4090.yaml", "").peer_access);
+  CHECK_FALSE(node("rtx-4090", "").peer_access);
   CHECK(node("rtx-3090", "  peer_access: true\n").peer_access);
   CHECK(node("rtx-3090", "").staging.value == Approx(1.07 * node("rtx-3090", "").device.bandwidth.value));
   CHECK_FALSE(node("rtx-3090", "").staging_given);

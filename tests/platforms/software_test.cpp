@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
+#include "tests/platforms/built_platforms.hpp"
 
 using namespace stepcast;
 
@@ -10,7 +11,7 @@ namespace {
 
 Software read(const std::string& text, const std::string& device = "v100-sxm2-16gb", bool nic_nearby = true) {
   const YamlNode root = parse_yaml(text, "f.yaml");
-  return read_software(YamlValue(root, "software"), device, nic_nearby);
+  return read_software(YamlValue(root, "software"), shipped_device(device), nic_nearby);
 }
 
 std::string error_of(const std::string& text, const std::string& device = "v100-sxm2-16gb") {
@@ -23,14 +24,6 @@ std::string error_of(const std::string& text, const std::string& device = "v100-
 }
 
 }  // namespace
-
-TEST_CASE("generations are known by the begin of a device's name, also in a path", "[platforms]") {
-  CHECK(compute_capability_of("p40") == 61);
-  CHECK(compute_capability_of("my/rtx-4080.yaml") == 89);
-  CHECK(compute_capability_of("rtx-a6000") == 86);
-  CHECK(compute_capability_of("rtx-6000-ada") == 89);
-  CHECK_FALSE(compute_capability_of("rtx-4000"));  // Turing or Ada
-}
 
 TEST_CASE("a version of NCCL is all that software needs", "[platforms]") {
   const Software software = read("{nccl: \"2.18.3\"}");

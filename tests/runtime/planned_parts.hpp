@@ -35,7 +35,7 @@ struct PlannedParts {
         platform_text_(parse_yaml(platform_text({"test", "test", read_cluster("memory", workers), links}),
                                   "platform.yaml")),
         model(read_model(YamlValue(model_text, ""))),
-        platform(read_platform(YamlValue(platform_text_, ""))) {
+        platform(read_platform(YamlValue(platform_text_, ""), {})) {
     device.peak = {1e12};
     device.memory_bandwidth = {1e12};
     device.memory = device.usable_memory = {1e12};

@@ -72,7 +72,7 @@ layers:
 Platform platform_for(int ranks) {
   const YamlNode node =
       parse_yaml(platform_text({"test", "test", read_cluster("memory", ranks), kLinks}), "p.yaml");
-  return read_platform(YamlValue(node, ""));
+  return read_platform(YamlValue(node, ""), {});
 }
 
 void fill_data(Network& network, std::int64_t first) {

@@ -114,7 +114,7 @@ messages:
 )",
                                        kRandomNodes, c.devices, c.nics, fabric_text(c));
   const YamlNode root = parse_yaml(text, "random.yaml");
-  return read_platform(YamlValue(root, ""));
+  return read_platform(YamlValue(root, ""), {});
 }
 
 /// Nodes in the order in which they take part.

@@ -30,7 +30,7 @@ messages:
 )",
                                        nodes);
   const YamlNode root = parse_yaml(text, "test.yaml");
-  return read_platform(YamlValue(root, ""));
+  return read_platform(YamlValue(root, ""), {});
 }
 
 /// A network of three layers, 10, 20 and 30 ms forward, twice that backward, and 1 ms update; 4, 8 and 12 MB

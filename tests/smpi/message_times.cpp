@@ -38,7 +38,7 @@ Schedule schedule_of(const std::string& name, int ranks) {
 int main(int argc, char** argv) {
   if (argc != 8) return 2;
   const YamlNode file = read_yaml(argv[1]);
-  Platform platform = read_platform(YamlValue(file, ""));
+  Platform platform = read_platform(YamlValue(file, ""), {});
   platform.nodes = std::stoi(argv[2]);
   platform.message_costs = platform.local_message_costs = {{{INFINITY}, {0}, 1}};
   const LinkBandwidths bandwidths(platform);

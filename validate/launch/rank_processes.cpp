@@ -143,12 +143,15 @@ void leave_networks(const char* user_map, const char* group_map) {
   close(socket);
 }
 
-/// A file without a name that holds `text`, to be read from its beginning.
+/// A file without a name that holds `text`, to be read from its beginning. @throws std::system_error
 int file_with(const std::string& text) {
   const int file = memfd_create("input", MFD_CLOEXEC);
-  if (file >= 0 && write(file, text.data(), text.size()) == std::ssize(text)) {
-    lseek(file, 0, SEEK_SET);
+  for (std::string_view rest = text; file < 0 || !rest.empty();) {
+    const ssize_t written = file < 0 ? -1 : write(file, rest.data(), rest.size());
+    if (written < 0) throw std::system_error(errno, std::generic_category(), "the standard input of a rank");
+    rest.remove_prefix(written);
   }
+  lseek(file, 0, SEEK_SET);
   return file;
 }
 

@@ -35,6 +35,8 @@ TEST_CASE("a GPU's name selects its file, or an error that says what to do", "[g
   CHECK(device_file_of("NVIDIA H200") == "h200");
   CHECK(device_file_of("NVIDIA A100-SXM4-40GB") == "a100-40gb");
   CHECK(device_file_of("NVIDIA A100-SXM4-80GB") == "a100-80gb");
+  CHECK(device_file_of("Tesla P100-PCIE-12GB") == "p100-pcie");
+  CHECK_THROWS_AS(device_file_of("NVIDIA H200 NVL"), InputError);
   CHECK(device_file_of("NVIDIA L4") == "l4");
   CHECK(device_file_of("NVIDIA L40S") == "l40s");
   CHECK(device_file_of("NVIDIA GB200") == "gb200");

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "platforms/discovery/discovered.hpp"
+#include "tests/platforms/built_platforms.hpp"
 
 using namespace stepcast;
 
@@ -18,8 +19,9 @@ std::string file(const std::string& name) {
 
 /// The platform that the written file describes.
 Platform written(const DiscoveredPlatform& platform) {
-  const YamlNode root = parse_yaml(platform_file_text(platform), "written.yaml");
-  return read_platform(YamlValue(root, ""));
+  const Device device = shipped_device(platform.device);
+  const YamlNode root = parse_yaml(platform_file_text(platform, device), "written.yaml");
+  return read_platform(YamlValue(root, ""), device);
 }
 
 DiscoveredPlatform with_fabric(DiscoveredServer server, DiscoveredFabric fabric) {
@@ -148,7 +150,7 @@ TEST_CASE("between sockets of PCIe servers both directions share what NCCL count
   for (const Case& one :
        {Case{"GenuineIntel", 6, 79, 6}, Case{"GenuineIntel", 6, 85, 10}, Case{"GenuineIntel", 6, 106, 10},
         Case{"GenuineIntel", 6, 143, 22}, Case{"GenuineIntel", 6, 207, 40}, Case{"AuthenticAMD", 23, 49, 16},
-        Case{"AuthenticAMD", 25, 1, 24}, Case{"AuthenticAMD", 26, 2, 32}, Case{"Unknown", 1, 1, 16}}) {
+        Case{"AuthenticAMD", 25, 1, 24}, Case{"AuthenticAMD", 26, 2, 32}, Case{"Unknown", 1, 1, 8}}) {
     const DiscoveredServer server =
         read_hwloc_topology(with_processor(one.vendor, one.family, one.model), "f");
     const Platform found = written({"found", "v100-sxm2-16gb", 1, server, {}});
@@ -315,7 +317,7 @@ TEST_CASE("cables of an unknown rate are named, and the notes of the file are pr
   const std::vector<std::string> doubts = platform_doubts(platform);
   CHECK(std::ranges::count(doubts, "No cable has a rate that is known; that of ports is assumed.") == 1);
   for (const std::string& doubt : doubts)
-    CHECK_THAT(platform_file_text(platform), Catch::Matchers::Contains("# - " + doubt));
+    CHECK_THAT(platform_file_text(platform, {}), Catch::Matchers::Contains("# - " + doubt));
   const DiscoveredPlatform bare{"found", "h100-sxm", 1, {}, fabric};
   CHECK(written(bare).devices_per_node == 1);
   CHECK(platform_doubts(bare).front().starts_with("Nothing says the GPUs of a node; one is assumed"));

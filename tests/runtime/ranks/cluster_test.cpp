@@ -95,7 +95,7 @@ LinkTable some_links() {
 Platform platform_of(const Cluster& cluster) {
   const std::string text = platform_text({"measured", "a test", cluster, some_links()});
   const YamlNode node = parse_yaml(text, "measured.yaml");
-  return read_platform(YamlValue(node, ""));
+  return read_platform(YamlValue(node, ""), {});
 }
 
 }  // namespace

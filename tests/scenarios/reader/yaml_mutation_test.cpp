@@ -11,6 +11,7 @@
 #include "models/layer_times/trace.hpp"
 #include "models/network/model.hpp"
 #include "platforms/platform.hpp"
+#include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "tests/report/temporary_folder.hpp"
 
@@ -51,7 +52,7 @@ std::vector<Original> originals_of(const std::filesystem::path& scratch) {
   std::sort(files.begin(), files.end());
   for (const auto& file : files) {
     const bool platform = file.parent_path().filename() == "platforms";
-    platform ? add(originals, file, reader([](const YamlValue& value) { read_platform(value); }))
+    platform ? add(originals, file, reader([](const YamlValue& value) { Library().platform(value); }))
              : add(originals, file, scenario);
   }
   add(originals, root / "models/small-cnn.yaml", reader([](const YamlValue& value) { read_model(value); }));

@@ -35,7 +35,7 @@ messages:
   inside_node: [{overhead: 1 us, bandwidth_factor: 1}]
 )",
                                    "tapered.yaml");
-  return read_platform(YamlValue(root, ""));
+  return read_platform(YamlValue(root, ""), {});
 }
 
 struct Case {

@@ -45,7 +45,7 @@ messages:
 )",
                                                routing),
                                    "dragonfly.yaml");
-  return read_platform(YamlValue(root, ""));
+  return read_platform(YamlValue(root, ""), {});
 }
 
 /// Dates at which messages of 1 GB arrive, from nodes 0, 1, ... of the first group to nodes 8, 9, ... of the

@@ -40,7 +40,7 @@ messages:
 )",
                                                taper, nics, 8 * nics),
                                    "contended.yaml");
-  return read_platform(YamlValue(root, ""));
+  return read_platform(YamlValue(root, ""), {});
 }
 
 /// One of several collectives, with its ranks, size and start.

@@ -258,7 +258,7 @@ TEST_CASE("the one process of a server serves its devices in turn while all of t
                              "  inside_node: [{overhead: 0 s, bandwidth_factor: 1}]\n";
     const YamlNode root = parse_yaml(text, "test.yaml");
     const auto step = [&](double turn) {
-      Run run(read_platform(YamlValue(root, "")), workers, three_layers({1e9}));
+      Run run(read_platform(YamlValue(root, ""), {}), workers, three_layers({1e9}));
       run.options.host_turn = {turn};
       return run.result().steps.at(0).seconds;
     };

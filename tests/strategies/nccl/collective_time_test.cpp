@@ -29,7 +29,9 @@ Platform a100(const std::string& version, int nics = 8) {
       "software: {nccl: \"" +
       version + "\"}\n";
   const YamlNode root = parse_yaml(text, "a.yaml");
-  return read_platform(YamlValue(root, ""));
+  Device device;
+  device.compute_capability = 8.0;
+  return read_platform(YamlValue(root, ""), device);
 }
 
 NcclRanks whole_nodes(const Platform& platform, int nodes) {

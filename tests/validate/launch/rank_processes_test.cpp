@@ -1,6 +1,7 @@
 #include "validate/launch/rank_processes.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,23 @@ TEST_CASE("a dead rank is named with its status, even as a zombie process", "[va
   scene.control->rank(RankId{1}).finished = 1;
   CHECK_FALSE(monitor.check());
   CHECK_FALSE(monitor.all_finished());
+}
+
+TEST_CASE("a rank whose standard input cannot be written is not started", "[validate][faults]") {
+  const std::string log = "/dev/shm/stepcast-input-test-" + std::to_string(getpid());
+  Scene scene;
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit few{10, before.rlim_max};
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &few);
+  const auto started = [&] {
+    RankProcesses(*scene.control, {{"/bin/true"}}, log, RankNetwork::of_the_machine, {"more than ten bytes"});
+  };
+  CHECK_THROWS_AS(started(), std::system_error);
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  unlink(log.c_str());
 }
 
 TEST_CASE("a rank hangs if one of its threads has no heartbeat within the timeout", "[validate][faults]") {

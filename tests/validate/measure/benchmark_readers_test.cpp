@@ -81,7 +81,7 @@ TEST_CASE("benchmark times become a readable platform file, however small or une
     measured.cluster.kind = Cluster::Kind::netcluster;
     measured.links = fitted_link_table(read.times);
     const YamlNode root = parse_yaml(platform_text(measured), "written.yaml");
-    const Platform platform = read_platform(YamlValue(root, ""));
+    const Platform platform = read_platform(YamlValue(root, ""), {});
     CHECK(platform.name == "a: [b");
     CHECK(platform.message_costs.size() == 3);
     for (std::size_t i = 1; i < read.times.size(); ++i)  // the smallest size shares a line with the next

@@ -242,7 +242,7 @@ TEST_CASE("on the written platform, messages between programs take their measure
   }
   CHECK(program_times(links).size() == measured.links.program_times.size());
   const YamlNode root = parse_yaml(platform_text(measured), "written.yaml");
-  const Platform platform = read_platform(YamlValue(root, ""));
+  const Platform platform = read_platform(YamlValue(root, ""), {});
   for (const MessageTime& one : program_times(links)) {
     const MessageCost& cost = message_cost(platform.program_costs_in_node(), one.size);
     const double rate = cost.bandwidth_factor * measured.links.one_way * measured.links.bandwidth.value;
