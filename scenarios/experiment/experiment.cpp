@@ -252,16 +252,26 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
   return document;
 }
 
+namespace {
+
+/// Sets the values, and NCCL's version by `year`, unless the platform is written in place or a value sets its
+/// software.
+void apply_with_year(YamlNode& document, std::vector<Assignment> values, Library& library) {
+  const YamlNode* platform = document.find("platform");
+  const bool named = platform == nullptr || platform->kind == YamlNode::Kind::scalar;
+  const bool usual = named && std::ranges::none_of(values, [](const Assignment& one) {
+                       return one.path.starts_with("platform.software");
+                     });
+  apply(document, std::move(values), library);
+  if (usual) apply_year(document, library);
+}
+
+}  // namespace
+
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library,
                             const Overrides& overrides) {
   for (Assignment& value : file_values(overrides)) values.push_back(std::move(value));
-  const YamlNode* named_platform = document.find("platform");
-  const bool given_nccl = (named_platform != nullptr && named_platform->kind != YamlNode::Kind::scalar) ||
-                          std::ranges::any_of(values, [](const Assignment& one) {
-                            return one.path.starts_with("platform.software");
-                          });
-  apply(document, std::move(values), library);
-  if (!given_nccl) apply_year(document, library);
+  apply_with_year(document, std::move(values), library);
   std::vector<std::string> of_stack = apply_software_stack(document, library);
   const YamlNode* named = find_path(document, "factors");
   const Factors factors = named == nullptr ? Factors{} : read_factors(YamlValue(*named, "factors"));
