@@ -53,7 +53,7 @@ measure() {
   local -a more=(-j1 --set "sweep={workers: [$workers]}")
   for setting in ${3:-}; do more+=(--set "$setting"); done
   [ "$name" = w ] && more=(-j2)
-  /usr/bin/time -o "$work/time" -f "%U %S %M" "$build/stepcast" run "$root/bench/cases/$name.yaml" \
+  /usr/bin/time -o "$work/time" -f "%U %S %M" "$build/stepcast" run "$root/bench/cases.yaml#bench-$name" \
     --results-only --draws 1 "${more[@]}" -o "$work/out" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
   awk '{printf "%.3f %.0f\n", $1 + $2, $3 * 1024 / 1e6}' "$work/time"
 }

@@ -193,9 +193,8 @@ void show_strategy(const std::string& kind) {
   print_lines("{}: {}\nsource: {}\n\n", strategy.kind, strategy.what, strategy.source);
   Table table{{{"key", "", Align::left}, {"default", "", Align::left}, {"meaning", "", Align::left}}, {}};
   for (const Key& key : strategy.keys) {
-    const std::string range = key.range.empty() ? "" : fmt::format(": {}", key.range);
     table.rows.push_back({std::string(key.name), std::string(key.default_value),
-                          fmt::format("{} ({}{})", key.meaning, key.type, range)});
+                          fmt::format("{} ({})", key.meaning, allowed_text(key.allowed))});
   }
   print_lines("{}\nexample, on {}: {}\n", to_string(table, terminal_width()), strategy.example_model,
               strategy.example);

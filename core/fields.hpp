@@ -16,16 +16,15 @@
 
 namespace stepcast {
 
-/// The same text for as long as the program runs, as the texts of a Key have to be.
-std::string_view lasting(std::string text);
-
 /// How a value of type V stands in a YAML file.
 template <class V>
 struct Form {
-  std::string_view type, range;                       ///< of Key
+  Allowed allowed;                                    ///< of Key
   std::function<V(const YamlValue&)> read;            ///< throws InputError
   std::function<std::string(const V&)> default_text;  ///< of Key
   const Keys& (*inside)() = nullptr;                  ///< of Key
+
+  operator const Allowed&() const { return allowed; }
 };
 
 // Forms of one value. Both ends of a range are included.
@@ -37,18 +36,19 @@ Form<Seconds> duration(double low = 0);
 Form<Bytes> bytes(double low = 0);
 Form<BytesPerSecond> bandwidth();
 Form<FlopsPerSecond> work_rate();
-Form<std::string> text(std::string_view type = "text");  ///< not empty; "text", "path", "name or path"
-Form<std::vector<std::string>> texts();                  ///< one text or a list of texts, not empty
-Form<std::vector<std::string>> text_list();              ///< may be empty
+Form<std::string> text(const std::vector<KeyType>& types = {KeyType::text});  ///< not empty
+Form<std::vector<std::string>> texts();      ///< one text or a list of texts, not empty
+Form<std::vector<std::string>> text_list();  ///< may be empty
 Form<std::vector<double>> numbers(double low, double high = 1e300);  ///< a list, may be empty
-Form<std::string> one_of(std::vector<std::string> words);            ///< the word itself
+Form<std::string> one_of(const std::vector<std::string>& words);     ///< the word itself
 
-/// The words as the range of a key.
-std::string_view joined_words(const std::vector<std::string>& words);
+/// The same values, or this word.
+Allowed with_word(const Allowed& allowed, std::string_view word);
 
 template <class E>
 Form<E> choice(const Words<E>& words) {
-  return {"name", joined_words(words.names()), [words](const YamlValue& value) { return words.read(value); },
+  return {Allowed(KeyType::name, {}, words.names()),
+          [words](const YamlValue& value) { return words.read(value); },
           [words](const E& value) { return words.of(value); }};
 }
 
@@ -60,8 +60,7 @@ Form<E> choice(std::initializer_list<std::pair<std::string_view, E>> words) {
 /// The value, or nothing where the word stands in its place.
 template <class V>
 Form<std::optional<V>> or_word(const Form<V>& form, std::string_view word) {
-  return {lasting(std::string(form.type) + " or name"),
-          lasting(std::string(form.range) + ", " + std::string(word)),
+  return {with_word(form.allowed, word),
           [read = form.read, word](const YamlValue& value) -> std::optional<V> {
             if (value.node().text == word) return std::nullopt;
             return read(value);
@@ -148,7 +147,7 @@ YamlValue plain_value(const YamlMap& map, std::string_view key);
 template <class T, class M, class V>
 Field<T> field(std::string_view name, M T::*member, const Form<V>& form, const Default& otherwise,
                std::string_view meaning) {
-  return {{name, form.type, form.range, otherwise.text, meaning, form.inside},
+  return {{name, form.allowed, otherwise.text, meaning, form.inside},
           otherwise.expected,
           [member, read = form.read](const YamlValue& value, T& into) {
             into.*member = field_detail::member_of<M>(read(value));
@@ -165,7 +164,7 @@ Field<T> field(std::string_view name, M T::*member, const Form<V>& form, std::st
 template <class T, class V>
 Field<T> checked(std::string_view name, const Form<V>& form, const Default& otherwise,
                  std::string_view meaning) {
-  return {{name, form.type, form.range, otherwise.text, meaning, form.inside},
+  return {{name, form.allowed, otherwise.text, meaning, form.inside},
           otherwise.expected,
           [read = form.read](const YamlValue& value, T&) { read(value); }};
 }
@@ -188,10 +187,14 @@ struct FieldGroup {
 
 /// Fields of a mapping only where its key `kind` is one of these (separated by commas).
 template <class T>
+std::vector<Field<T>> only_with(std::string_view kinds, std::vector<Field<T>> fields) {
+  for (Field<T>& one : fields) one.key.only_with = kinds;
+  return fields;
+}
+
+template <class T>
 std::vector<Field<T>> only_with(std::string_view kinds, std::initializer_list<Field<T>> fields) {
-  std::vector<Field<T>> all(fields);
-  for (Field<T>& one : all) one.key.only_with = kinds;
-  return all;
+  return only_with(kinds, std::vector<Field<T>>(fields));
 }
 
 /// The same field, which had this name before.
@@ -199,12 +202,6 @@ template <class T>
 Field<T> renamed(Field<T> field, std::string_view former_name) {
   field.key.former_name = former_name;
   return field;
-}
-
-template <class T>
-std::vector<Field<T>> only_with(std::string_view kinds, std::vector<Field<T>> fields) {
-  for (Field<T>& one : fields) one.key.only_with = kinds;
-  return fields;
 }
 
 /// The same fields, whose keys are details (Key::detail).
@@ -338,7 +335,7 @@ const Keys& keys_inside() {
 /// A mapping. @tparam fields  a function that returns its fields
 template <auto fields>
 Form<field_detail::TypeOf<fields>> mapping() {
-  return {"mapping", "", field_detail::read<fields>, [](const auto&) { return "see its keys"; },
+  return {KeyType::mapping, field_detail::read<fields>, [](const auto&) { return "see its keys"; },
           keys_inside<fields>};
 }
 
@@ -350,7 +347,7 @@ Form<std::vector<field_detail::TypeOf<fields>>> list_of() {
     for (const YamlValue& item : value.list()) all.push_back(field_detail::read<fields>(item));
     return all;
   };
-  return {"list of mappings", "", read, [](const auto&) { return "none"; }, keys_inside<fields>};
+  return {KeyType::mappings, read, [](const auto&) { return "none"; }, keys_inside<fields>};
 }
 
 }  // namespace stepcast

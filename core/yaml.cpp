@@ -95,6 +95,13 @@ const char* unquoted(const YamlNode& node) {
   return node.quoted ? " without quotes" : "";
 }
 
+std::string escaped(char c) {
+  if (c == '"' || c == '\\') return std::string("\\") + c;
+  if (c == '\n') return "\\n";
+  if (c == '\t') return "\\t";
+  return (c >= 0 && c < ' ') || c == 0x7f ? fmt::format("\\x{:02x}", int{c}) : std::string(1, c);
+}
+
 }  // namespace
 
 void YamlValue::expected(std::string_view what) const {
@@ -220,6 +227,24 @@ std::vector<std::pair<std::string, YamlValue>> YamlMap::entries() const {
     result.emplace_back(key.text, YamlValue(value, child_path(value_.path(), key.text)));
   }
   return result;
+}
+
+std::string yaml_quoted(const std::string& text) {
+  std::string result = "\"";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    if (length == 0) result += "\uFFFD";  // the replacement character
+    if (length == 1) result += escaped(text[at]);
+    if (length > 1) result += text.substr(at, length);
+    at += std::max<std::size_t>(length, 1);
+  }
+  return result + "\"";
+}
+
+std::string yaml_numbers(const std::vector<double>& values) {
+  std::string result = "[";
+  for (const double value : values) result += fmt::format("{}{:.6g}", result.size() > 1 ? ", " : "", value);
+  return result + "]";
 }
 
 }  // namespace stepcast

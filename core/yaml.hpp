@@ -112,4 +112,11 @@ class YamlMap {
 /// `FILE:LINE:COL`, or the option for a value from the command line.
 std::string to_string(const Place& place);
 
+/// The text as a YAML scalar in double quotes, which all writers of YAML use. Control characters are escaped,
+/// and bytes that are no UTF-8 text replaced.
+std::string yaml_quoted(const std::string& text);
+
+/// The values as a YAML list with six significant digits, such as "[1.5, 2e-06]".
+std::string yaml_numbers(const std::vector<double>& values);
+
 }  // namespace stepcast

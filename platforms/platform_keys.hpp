@@ -13,7 +13,7 @@ const Keys& software_keys();
 /// `source` of a mapping with plain figures, which nothing reads.
 template <class T>
 Field<T> source_field() {
-  return field<T>({"source", "text", "", "none", "source of plain figures"});
+  return field<T>({"source", KeyType::text, "none", "source of plain figures"});
 }
 
 }  // namespace stepcast

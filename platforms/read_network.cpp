@@ -117,14 +117,14 @@ Field<TorusShape> cable_field(std::string_view name, std::size_t dimension, std:
   const auto read = [dimension](const YamlValue& value, TorusShape& torus) {
     torus.cable[dimension] = mapping<link_fields>().read(value);
   };
-  return field<TorusShape>({name, "mapping", "", "required", meaning, keys_inside<link_fields>}, read,
+  return field<TorusShape>({name, KeyType::mapping, "required", meaning, keys_inside<link_fields>}, read,
                            "{bandwidth: ..., latency: ...}");
 }
 
 const Fields<TorusShape>& torus_fields() {
   static const Fields<TorusShape> fields{
       field<TorusShape>(
-          {"routers", "list of integers", "1 to 256", "required", "size of the torus, `[x, y, z]`"},
+          {"routers", Allowed(KeyType::integers, {1, 256}), "required", "size of the torus, `[x, y, z]`"},
           read_torus_size, "three sizes, such as [25, 16, 24]"),
       cable_field("x_cable", 0, "cable along x"), cable_field("y_cable", 1, "cable along y"),
       cable_field("z_cable", 2, "cable along z")};

@@ -125,7 +125,7 @@ const Fields<NodeKeys>& node_fields() {
                                     "`switch`: a device's port at the NVSwitch; `links`: one NVLink"))}),
            only_with(
                "links",
-               {field<NodeKeys>({"peers", "list of lists", "", "required",
+               {field<NodeKeys>({"peers", KeyType::lists, "required",
                                  "linked pairs of devices, `[a, b]` or `[a, b, cables]`, at most 1,024; "
                                  "the bandwidths of up to 64 parallel cables add up"},
                                 read_peers, "a list of [device, device]"),

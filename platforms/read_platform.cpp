@@ -95,8 +95,7 @@ std::vector<MessageCost> read_costs(const YamlValue& list) {
 }
 
 Form<std::vector<MessageCost>> costs() {
-  return {"list of mappings", "", read_costs, [](const auto&) { return "none"; },
-          keys_inside<message_row_fields>};
+  return {KeyType::mappings, read_costs, [](const auto&) { return "none"; }, keys_inside<message_row_fields>};
 }
 
 const Fields<Platform>& messages_fields() {
@@ -118,7 +117,8 @@ const Fields<Platform>& platform_fields() {
           field("source", &Platform::source, text(), required("where the description comes from"),
                 "what the description is based on"),
           field(
-              "device", &Platform::device_name, text("name or path"), required("a file of models/devices"),
+              "device", &Platform::device_name, text({KeyType::name, KeyType::path}),
+              required("a file of models/devices"),
               "device of a worker: a name in `models/devices/`, or a file that ends in `.yaml`, relative to "
               "this file"),
           field("nodes", &Platform::nodes, integer(1), required("an integer"),
@@ -129,14 +129,15 @@ const Fields<Platform>& platform_fields() {
               "nodes of the real machine; at most as many as fit on the network, with at most 2^20 devices"),
           field("price_per_device_hour", &Platform::price_per_device_hour, number(0), otherwise("none"),
                 "price in US dollars; adds the column `cost_usd`"),
-          field<Platform>({"node", "mapping", "", "required", "the inside of a node", node_keys}),
-          field<Platform>({"network", "mapping", "", "required", "the network between nodes", network_keys}),
-          field<Platform>({"messages", "mapping", "", "required",
+          field<Platform>({"node", KeyType::mapping, "required", "the inside of a node", node_keys}),
+          field<Platform>(
+              {"network", KeyType::mapping, "required", "the network between nodes", network_keys}),
+          field<Platform>({"messages", KeyType::mapping, "required",
                            "cost that the software adds to each message", keys_inside<messages_fields>}),
-          field<Platform>(
-              {"storage", "mapping", "", "none", "file system or local disks", keys_inside<storage_fields>}),
-          field<Platform>(
-              {"software", "mapping", "", "none", "the communication library, NCCL or RCCL", software_keys})}
+          field<Platform>({"storage", KeyType::mapping, "none", "file system or local disks",
+                           keys_inside<storage_fields>}),
+          field<Platform>({"software", KeyType::mapping, "none", "the communication library, NCCL or RCCL",
+                           software_keys})}
           .sourced(Key::Source::may);
   return fields;
 }

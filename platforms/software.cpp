@@ -76,7 +76,7 @@ void check_software(const YamlMap& map, SoftwareKeys& keys) {
 
 /// A version of NCCL as 100 x major + minor.
 Form<int> version() {
-  return {"text", "", read_version, [](const auto&) { return "none"; }};
+  return {KeyType::text, read_version, [](const auto&) { return "none"; }};
 }
 
 const Fields<SoftwareKeys>& software_fields() {

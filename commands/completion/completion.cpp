@@ -239,7 +239,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> settable_keys() {
   for (const auto& [path, key] : keys_with_paths(scenario_keys())) {
     std::vector<std::string>& words = keys[path];
     const auto allowed =
-        key.type == "boolean" ? std::vector<std::string>{"true", "false"} : allowed_words(key);
+        key.allowed.is(KeyType::boolean) ? std::vector<std::string>{"true", "false"} : key.allowed.words();
     for (const std::string& word : allowed) {
       if (std::ranges::find(words, word) == words.end()) words.push_back(word);
     }

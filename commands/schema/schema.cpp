@@ -28,7 +28,7 @@ namespace {
 
 FileKind file_kind(const std::string& name, const Keys& keys, Required required) {
   Keys all = keys;
-  all.push_back({"version", "integer", "1 to 1", "1", "version of the form of this file"});
+  all.push_back({"version", Allowed(KeyType::integer, {1, 1}), "1", "version of the form of this file"});
   return {name, std::move(all), required};
 }
 

@@ -197,7 +197,7 @@ const Fields<Device>& device_fields() {
            field("kernels", &Device::kernels, mapping<kernel_share_fields>(),
                  "shares of bandwidth and peak for each kind of kernel"),
            field<Device>(
-               {"precisions", "mapping", "", "none", "peaks and shares of tensor cores", precisions_keys}),
+               {"precisions", KeyType::mapping, "none", "peaks and shares of tensor cores", precisions_keys}),
            with_source(field("efficiency_of", &Device::efficiency_of, text(),
                              "without `rates`: the device whose efficiency is assumed"),
                        Key::Source::must),
@@ -301,11 +301,12 @@ Device with_kernels(Device device, const KernelChoice& choice) {
 
 const Keys& precisions_keys() {
   static const Keys keys{
-      {"tf32", "mapping", "", "none", "products in TF32", keys_inside<precision_fields>},
-      {"f16", "mapping", "", "none", "products in fp16 or bf16", keys_inside<precision_fields>},
-      {"bf16", "mapping", "", "as `f16` on devices with `tf32`",
+      {"tf32", KeyType::mapping, "none", "products in TF32", keys_inside<precision_fields>},
+      {"f16", KeyType::mapping, "none", "products in fp16 or bf16", keys_inside<precision_fields>},
+      {"bf16", KeyType::mapping, "as `f16` on devices with `tf32`",
        "shares in bf16 that differ from those of `f16`", keys_inside<bf16_fields>},
-      {"fp8", "mapping", "", "none", "products in fp8; the device has bf16, too", keys_inside<fp8_fields>}};
+      {"fp8", KeyType::mapping, "none", "products in fp8; the device has bf16, too",
+       keys_inside<fp8_fields>}};
   return keys;
 }
 

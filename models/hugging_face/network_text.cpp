@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "core/yaml_text.hpp"
+#include "core/yaml.hpp"
 
 namespace stepcast {
 
@@ -325,8 +325,8 @@ std::string source_of(const HuggingFaceConfig& config, std::int64_t sequence) {
 
 std::string header(const std::string& name, const std::string& source, const std::string& sample,
                    const std::string& input) {
-  return fmt::format("name: {}\nsource: {}\nsample: {}\ninput: {}\nlayers:\n", quoted(name), quoted(source),
-                     sample, input);
+  return fmt::format("name: {}\nsource: {}\nsample: {}\ninput: {}\nlayers:\n", yaml_quoted(name),
+                     yaml_quoted(source), sample, input);
 }
 
 }  // namespace

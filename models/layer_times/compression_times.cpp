@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/fields.hpp"
-#include "core/yaml_text.hpp"
+#include "core/yaml.hpp"
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
 
@@ -112,8 +112,8 @@ CompressionCost derived_cost(const CompressionTrace& trace, Compression kind, co
 namespace {
 
 std::string samples(const PassSamples& pass) {
-  return fmt::format("{{seconds_per_byte: {}, cpu_seconds_per_byte: {}}}", numbers(pass.seconds),
-                     numbers(pass.cpu_seconds));
+  return fmt::format("{{seconds_per_byte: {}, cpu_seconds_per_byte: {}}}", yaml_numbers(pass.seconds),
+                     yaml_numbers(pass.cpu_seconds));
 }
 
 std::string name_of(Compression kind) {
@@ -129,9 +129,9 @@ std::string table_line(const std::string& what, const PassSamples& pass) {
 }  // namespace
 
 std::string to_yaml(const CompressionTrace& trace) {
-  std::string text = fmt::format("name: {}\ndevice: {}\nthreads: {}\ndate: {}\n", quoted(trace.name),
-                                 quoted(trace.device), trace.threads, quoted(trace.date));
-  text += fmt::format("command: {}\nsource: {}\n", quoted(trace.command), quoted(trace.source));
+  std::string text = fmt::format("name: {}\ndevice: {}\nthreads: {}\ndate: {}\n", yaml_quoted(trace.name),
+                                 yaml_quoted(trace.device), trace.threads, yaml_quoted(trace.date));
+  text += fmt::format("command: {}\nsource: {}\n", yaml_quoted(trace.command), yaml_quoted(trace.source));
   text += fmt::format("gradient_bytes: {:.0f}\nrows: {}\ndensity: {:g}\ncopy: {}\ncodecs:\n",
                       trace.gradient_bytes, trace.rows, trace.density, samples(trace.copy));
   for (const auto& codec : trace.codecs) {

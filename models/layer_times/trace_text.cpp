@@ -7,25 +7,25 @@ namespace stepcast {
 namespace {
 
 std::string text_line(const char* key, const std::string& text) {
-  return text.empty() ? "" : fmt::format("{}: {}\n", key, quoted(text));
+  return text.empty() ? "" : fmt::format("{}: {}\n", key, yaml_quoted(text));
 }
 
 std::string lines(const char* key, const std::vector<std::string>& texts) {
   if (texts.empty()) return "";
   std::string result = fmt::format("{}:\n", key);
-  for (const std::string& text : texts) result += fmt::format("  - {}\n", quoted(text));
+  for (const std::string& text : texts) result += fmt::format("  - {}\n", yaml_quoted(text));
   return result;
 }
 
 std::string step_line(const char* key, const std::vector<double>& values) {
-  return values.empty() ? "" : fmt::format("{}: {}\n", key, numbers(values));
+  return values.empty() ? "" : fmt::format("{}: {}\n", key, yaml_numbers(values));
 }
 
 std::string pass_line(const char* key, const PassSamples& pass) {
   if (pass.seconds.empty()) return "";
   const std::string cpu =
-      pass.cpu_seconds.empty() ? "" : fmt::format(", cpu_seconds: {}", numbers(pass.cpu_seconds));
-  return fmt::format("    {}: {{seconds: {}{}}}\n", key, numbers(pass.seconds), cpu);
+      pass.cpu_seconds.empty() ? "" : fmt::format(", cpu_seconds: {}", yaml_numbers(pass.cpu_seconds));
+  return fmt::format("    {}: {{seconds: {}{}}}\n", key, yaml_numbers(pass.seconds), cpu);
 }
 
 std::string host_line(const HostSeconds& host) {
@@ -35,11 +35,11 @@ std::string host_line(const HostSeconds& host) {
 }
 
 std::string layer_lines(const LayerTrace& layer) {
-  return fmt::format("  - name: {}\n", quoted(layer.name)) + pass_line("forward", layer.forward) +
+  return fmt::format("  - name: {}\n", yaml_quoted(layer.name)) + pass_line("forward", layer.forward) +
          pass_line("backward_data", layer.backward_data) +
          pass_line("backward_weights", layer.backward_weights) + pass_line("update", layer.update) +
          host_line(layer.host) +
-         (layer.notes.empty() ? "" : fmt::format("    notes: {}\n", quoted(layer.notes)));
+         (layer.notes.empty() ? "" : fmt::format("    notes: {}\n", yaml_quoted(layer.notes)));
 }
 
 }  // namespace

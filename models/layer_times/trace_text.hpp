@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/yaml_text.hpp"
+#include "core/yaml.hpp"
 #include "models/layer_times/trace.hpp"
 
 namespace stepcast {

@@ -239,22 +239,23 @@ Shape window_output(std::int64_t channels, const Shape& input, const Window& win
 }
 
 const Keys& pad_keys() {
-  static const Keys keys{
-      {"before", "integer or list of integers", "0 to 1e6", "required", "padding before the first position"},
-      {"after", "integer or list of integers", "0 to 1e6", "required", "padding after the last position"}};
+  static const Keys keys{{"before", Allowed({KeyType::integer, KeyType::integers}, {0, 1e6}), "required",
+                          "padding before the first position"},
+                         {"after", Allowed({KeyType::integer, KeyType::integers}, {0, 1e6}), "required",
+                          "padding after the last position"}};
   return keys;
 }
 
 const Keys& model_keys() {
   static const Keys keys{
-      {"name", "text", "", "required", "name of the network; traces refer to it"},
-      {"source", "text", "", "required", "origin of the layers"},
-      {"sample", "text", "", "sample", "what one sample is (\"image\", \"frame\"); only printed"},
-      {"input", "list of integers", "1 to 1e9", "required without `transformer_stack`",
+      {"name", KeyType::text, "required", "name of the network; traces refer to it"},
+      {"source", KeyType::text, "required", "origin of the layers"},
+      {"sample", KeyType::text, "sample", "what one sample is (\"image\", \"frame\"); only printed"},
+      {"input", Allowed(KeyType::integers, {1, 1e9}), "required without `transformer_stack`",
        "shape of one sample, 1 to 4 sizes"},
-      {"layers", "list of mappings", "", "required without `transformer_stack`",
+      {"layers", KeyType::mappings, "required without `transformer_stack`",
        "layers in the order in which they run, and blocks that are repeated", layer_item_keys},
-      {"transformer_stack", "mapping", "", "none", "in place of `input` and `layers`: a GPT-style network",
+      {"transformer_stack", KeyType::mapping, "none", "in place of `input` and `layers`: a GPT-style network",
        transformer_stack_keys}};
   return keys;
 }

@@ -8,7 +8,7 @@ namespace {
 using Own = LayerKeys;
 using Group = std::vector<Field<Own>>;
 
-constexpr auto kSizes = "1 to 1e9";
+constexpr NumberRange kSizes{1, 1e9};
 constexpr auto kConvolutions = "convolution, locally_connected";
 constexpr auto kWindows = "convolution, locally_connected, max_pool, average_pool";
 
@@ -32,14 +32,16 @@ Fields<Own> window_fields() {
       only_with("convolution", {field("groups", &Own::groups, size(),
                                       "groups of channels and of filters; each group of filters reads one "
                                       "group of channels (as many groups as channels: depthwise)")}),
-      only_with(
-          kWindows,
-          {later({"kernel", "integer or list of integers", "1 to 1e6", "required",
-                  "size of the window; one integer, or one for each spatial dimension"}),
-           later({"stride", "integer or list of integers", "1 to 1e6", "1; of pools the kernel",
-                  "step of the window"}),
-           later({"pad", "integer, list of integers, name or mapping", "same", "0",
-                  "padding on each side; `same`: the output has ceil(size / stride) positions", pad_keys})})};
+      only_with(kWindows,
+                {later({"kernel", Allowed({KeyType::integer, KeyType::integers}, {1, 1e6}), "required",
+                        "size of the window; one integer, or one for each spatial dimension"}),
+                 later({"stride", Allowed({KeyType::integer, KeyType::integers}, {1, 1e6}),
+                        "1; of pools the kernel", "step of the window"}),
+                 later({"pad",
+                        Allowed({KeyType::integer, KeyType::integers, KeyType::name, KeyType::mapping}, {},
+                                {"same"}),
+                        "0", "padding on each side; `same`: the output has ceil(size / stride) positions",
+                        pad_keys})})};
 }
 
 Fields<Own> attention_fields() {
@@ -48,30 +50,29 @@ Fields<Own> attention_fields() {
           "attention, rotary_embedding, state_space",
           {field("heads", &Own::heads, size(), needed(), "heads of queries; of a state space, all heads")}),
       only_with("attention, rotary_embedding",
-                {later({"kv_heads", "integer", kSizes, "heads",
+                {later({"kv_heads", size(), "heads",
                         "heads of keys and values, a divisor of `heads` (grouped queries)"}),
-                 later({"value_width", "integer", kSizes, "that of its keys",
+                 later({"value_width", size(), "that of its keys",
                         "features of a head's values (latent attention)"})}),
       only_with(
           "attention",
           {field("causal", &Own::causal, boolean(), "whether a token sees only those before it"),
            field("dropout", &Own::dropout, number(0, 0.999), "share of the softmax that is dropped"),
-           later({"window", "integer", kSizes, "all tokens",
+           later({"window", size(), "all tokens",
                   "tokens of a window, a divisor of all tokens; each attends to those of its window"}),
            field("position_bias", &Own::position_bias, integer(0, 1'000'000'000),
                  "rows of a trained table, {rows, heads}, whose values are added to the scores; 0: those of "
                  "another layer's table are added")}),
-      only_with(
-          "state_space",
-          {field("state", &Own::state, integer(1, 1'000'000), needed(), "states of a feature"),
-           later({"state_groups", "integer", kSizes, "1", "groups of heads that share inputs and outputs"}),
-           field("chunk", &Own::chunk, size(), "tokens that products compute at once"),
-           field("taps", &Own::taps, integer(1, 1'000'000),
-                 "tokens that the convolution before the scan reads")}),
+      only_with("state_space",
+                {field("state", &Own::state, integer(1, 1'000'000), needed(), "states of a feature"),
+                 later({"state_groups", size(), "1", "groups of heads that share inputs and outputs"}),
+                 field("chunk", &Own::chunk, size(), "tokens that products compute at once"),
+                 field("taps", &Own::taps, integer(1, 1'000'000),
+                       "tokens that the convolution before the scan reads")}),
       only_with("experts",
                 {field("experts", &Own::experts, integer(1, 1'000'000), needed(),
                        "experts, each of which is a SwiGLU block"),
-                 later({"top", "integer", "1 to 1e6", "required", "experts that each token visits"})})};
+                 later({"top", integer(1, 1'000'000), "required", "experts that each token visits"})})};
 }
 
 Fields<Own> sequence_fields() {
@@ -87,11 +88,10 @@ Fields<Own> sequence_fields() {
       attention_fields().fields(),
       only_with(
           "position_embedding",
-          {later({"rows", "integer", kSizes, "the number of tokens", "trained rows, one for each position"}),
+          {later({"rows", size(), "the number of tokens", "trained rows, one for each position"}),
            field("trained", &Own::trained, boolean(), "whether the rows are trained (or fixed sines)")}),
       only_with("class_token", {field("unused", &Own::unused, integer(0, 1'000'000'000),
-                                      "further tokens that the network holds and its loss does not "
-                                      "train")})};
+                                      "further tokens that the network holds and its loss does not train")})};
 }
 
 Fields<Own> element_fields() {
@@ -99,32 +99,32 @@ Fields<Own> element_fields() {
       only_with("layer_norm",
                 {field("affine", &Own::affine, boolean(), "whether it has a scale and a shift")}),
       only_with("slice", {field("first", &Own::first, integer(0, 1'000'000'000), "first row that is taken"),
-                          later({"count", "integer", kSizes, "required", "rows that are taken"})}),
-      only_with("up_sample", {later({"factor", "integer or list of integers", "1 to 1e6", "required",
-                                     "factor on each spatial dimension; nearest neighbour"})}),
-      only_with("reshape", {later({"shape", "list of integers", kSizes, "required",
+                          later({"count", size(), "required", "rows that are taken"})}),
+      only_with("up_sample", {later({"factor", Allowed({KeyType::integer, KeyType::integers}, {1, 1e6}),
+                                     "required", "factor on each spatial dimension; nearest neighbour"})}),
+      only_with("reshape", {later({"shape", Allowed(KeyType::integers, kSizes), "required",
                                    "shape with as many elements as the input"})}),
       only_with("leaky_relu", {field("slope", &Own::slope, number(0), "slope for inputs below 0")}),
       only_with("elu", {field("alpha", &Own::alpha, number(0), "outputs are above -alpha")}),
       only_with("dropout", {field("rate", &Own::rate, number(0, 0.999), required("a number from 0 to 0.999"),
                                   "share that is dropped")}),
-      only_with("measured",
-                {later({"output", "list of integers", kSizes, "required", "shape of one sample's output"}),
-                 later({"parameters", "list of integers", "1 to 1e15", "none",
-                        "elements of each trained array"})})};
+      only_with("measured", {later({"output", Allowed(KeyType::integers, kSizes), "required",
+                                    "shape of one sample's output"}),
+                             later({"parameters", Allowed(KeyType::integers, {1, 1e15}), "none",
+                                    "elements of each trained array"})})};
 }
 
 const Fields<Own>& layer_fields() {
   static const Fields<Own> fields{
-      later({"name", "text", "", "required", "unique name of the layer"}),
-      later({"kind", "name", joined_words(layer_kind_words()), "required", "what the layer does"}),
-      later({"inputs", "list of texts", "", "the layer above",
+      later({"name", KeyType::text, "required", "unique name of the layer"}),
+      later({"kind", one_of(layer_kind_words()), "required", "what the layer does"}),
+      later({"inputs", KeyType::texts, "the layer above",
              "earlier layers, or `input` for the network's input"}),
       window_fields().fields(),
       only_with("dense", {field("units", &Own::units, size(), needed(), "features of the output")}),
       only_with("convolution, locally_connected, dense, state_space",
                 {field("bias", &Own::bias, boolean(), "whether the layer has a bias")}),
-      only_with("dense", {later({"weight_of", "text", "", "a weight of its own",
+      only_with("dense", {later({"weight_of", KeyType::text, "a weight of its own",
                                  "an earlier layer whose weight this layer uses (tied weights)"})}),
       sequence_fields().fields(),
       element_fields().fields()};

@@ -301,7 +301,7 @@ const Fields<RepeatedBlock>& repeat_fields() {
             "number of repetitions"),
       field("name", &RepeatedBlock::name, text(), required("the prefix of the layers' names"),
             "the layers of repetition I (from 0) are called `nameI_LAYER`"),
-      field<RepeatedBlock>({"layers", "list of mappings", "", "required",
+      field<RepeatedBlock>({"layers", KeyType::mappings, "required",
                             "layers of the block, which must not contain another block",
                             network_layer_keys})};
   return fields;

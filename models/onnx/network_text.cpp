@@ -6,7 +6,6 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "core/yaml.hpp"
-#include "core/yaml_text.hpp"
 #include "models/network/model.hpp"
 #include "models/onnx/graph.hpp"
 
@@ -129,13 +128,13 @@ std::string text_of(const OnnxWriter& writer, const std::string& name) {
     source += fmt::format("; arithmetic on the input ({}) is left out", names(writer.left_out));
   if (!writer.graph.masks.empty())
     source += fmt::format("; masks {} are taken as fixed", names(writer.graph.masks));
-  std::string text = fmt::format("name: {}\nsource: {}\ninput: {}\nlayers:\n", quoted(name),
-                                 stepcast::quoted(source), list(writer.graph.shapes.at(writer.graph.input)));
+  std::string text = fmt::format("name: {}\nsource: {}\ninput: {}\nlayers:\n", yaml_quoted(name),
+                                 yaml_quoted(source), list(writer.graph.shapes.at(writer.graph.input)));
   for (const WrittenLayer& layer : writer.layers) {
     if (layer.removed) continue;
     std::vector<std::string> inputs;  // quoted, because a node may be named like YAML's null or a number
-    for (const std::string& input : layer.inputs) inputs.push_back(quoted(input));
-    text += fmt::format("  - {{name: {}, {}, inputs: [{}]}}\n", quoted(layer.name), layer.keys,
+    for (const std::string& input : layer.inputs) inputs.push_back(yaml_quoted(input));
+    text += fmt::format("  - {{name: {}, {}, inputs: [{}]}}\n", yaml_quoted(layer.name), layer.keys,
                         fmt::join(inputs, ", "));
   }
   return text;

@@ -21,28 +21,28 @@ SchemaJson quantity(const std::string& units) {
 constexpr auto kBytes = "B|[kMGTP]B|[KMGT]iB";
 
 /// The schema of a type without keys of its own.
-SchemaJson scalar(const Key& key, const std::string& type) {
-  if (type == "integer" || type == "number") {
-    SchemaJson schema{{"type", type}};
-    const NumberRange range = number_range(key).value_or(NumberRange{});
+SchemaJson scalar(const Key& key, KeyType type) {
+  if (type == KeyType::integer || type == KeyType::number) {
+    SchemaJson schema{{"type", type == KeyType::integer ? "integer" : "number"}};
+    const NumberRange& range = key.allowed.numbers;
     if (range.low > -1e300) schema[range.without_low ? "exclusiveMinimum" : "minimum"] = range.low;
     if (range.high < 1e300) schema[range.without_high ? "exclusiveMaximum" : "maximum"] = range.high;
     return schema;
   }
-  if (type == "boolean") return {{"type", "boolean"}};
-  if (type == "time") return quantity("s|ms|us|ns|min|h");
-  if (type == "bytes") return quantity(kBytes);
-  if (type == "bandwidth") return quantity(fmt::format("({}|[kMGTP]?bit)/s", kBytes));
-  if (type == "work rate") return quantity("[kMGTP]?flop/s");
-  if (type == "name" && !allowed_words(key).empty()) return {{"enum", allowed_words(key)}};
-  if (type == "value") return {{"type", {"string", "number", "boolean", "array", "object"}}};
+  if (type == KeyType::boolean) return {{"type", "boolean"}};
+  if (type == KeyType::time) return quantity("s|ms|us|ns|min|h");
+  if (type == KeyType::bytes) return quantity(kBytes);
+  if (type == KeyType::bandwidth) return quantity(fmt::format("({}|[kMGTP]?bit)/s", kBytes));
+  if (type == KeyType::work_rate) return quantity("[kMGTP]?flop/s");
+  if (type == KeyType::name && !key.allowed.words().empty()) return {{"enum", key.allowed.words()}};
+  if (type == KeyType::value) return {{"type", {"string", "number", "boolean", "array", "object"}}};
   return {{"type", {"string", "number", "boolean"}}};  // a name or a text; YAML reads 2 as a number
 }
 
 /// The words that a value may be; null: it may be something else, too.
 SchemaJson words_of_value(const Key& key) {
-  if (key.type == "boolean") return {true, false};
-  if (key.type == "name" && !allowed_words(key).empty()) return allowed_words(key);
+  if (key.allowed.is(KeyType::boolean)) return {true, false};
+  if (key.allowed.is(KeyType::name) && !key.allowed.words().empty()) return key.allowed.words();
   return nullptr;
 }
 
@@ -109,7 +109,7 @@ class SchemaWriter {
   /// For each kind: which keys there are.
   static SchemaJson by_kind(const Keys& keys, bool complete) {
     SchemaJson cases = SchemaJson::array();
-    for (const std::string& word : allowed_words(*find_key(keys, "kind"))) {
+    for (const std::string& word : find_key(keys, "kind")->allowed.words()) {
       const Keys own = keys_of_kind(keys, word);
       SchemaJson then{{"propertyNames", {{"enum", names_of(own)}}}};
       if (complete) require(own, then);
@@ -184,25 +184,25 @@ class SchemaWriter {
                   }));
   }
 
-  SchemaJson alternative(const Key& key, const std::string& type, bool complete) {
-    if (type == "mapping" && key.by_kind != nullptr) return of_strategies(key, complete);
-    if (type == "mapping" && key.inside != nullptr) return reference(key, complete);
-    if (type == "mapping of values") return paths_of_values();
-    if (type == "sweep") return sweep();
-    if (!type.starts_with("list"))
-      return type.starts_with("mapping") ? SchemaJson{{"type", "object"}} : scalar(key, type);
+  SchemaJson alternative(const Key& key, KeyType type, bool complete) {
+    if (type == KeyType::mapping && key.by_kind != nullptr) return of_strategies(key, complete);
+    if (type == KeyType::mapping && key.inside != nullptr) return reference(key, complete);
+    if (type == KeyType::mapping) return {{"type", "object"}};
+    if (type == KeyType::settings) return paths_of_values();
+    if (type == KeyType::sweep) return sweep();
+    if (!is_list(type)) return scalar(key, type);
     SchemaJson list{{"type", "array"}};
-    if (key.inside != nullptr && type == "list of mappings") {
+    if (key.inside != nullptr && type == KeyType::mappings) {
       list["items"] = reference(key, true);
-    } else if (type == "list of integers" || type == "list of numbers") {
-      list["items"] = scalar(key, type.substr(8, type.size() - 9));
+    } else if (type == KeyType::integers || type == KeyType::numbers) {
+      list["items"] = scalar(key, item_of(type));
     }
     return list;
   }
 
   SchemaJson value(const Key& key, bool complete) {
     std::vector<SchemaJson> all;
-    for (const std::string& type : types_of(key)) {
+    for (const KeyType type : key.allowed.types()) {
       SchemaJson one = alternative(key, type, complete);
       if (std::ranges::find(all, one) == all.end()) all.push_back(std::move(one));
     }
@@ -212,7 +212,8 @@ class SchemaWriter {
       if (key.source == Key::Source::must) required.push_back("source");
       all.push_back(
           {{"type", "object"},
-           {"properties", {{"value", scalar(key, std::string(key.type))}, {"source", {{"type", "string"}}}}},
+           {"properties",
+            {{"value", scalar(key, key.allowed.types().front())}, {"source", {{"type", "string"}}}}},
            {"required", required},
            {"additionalProperties", false}});
     }
@@ -226,8 +227,7 @@ class SchemaWriter {
   }
 
   static std::string description(const Key& key) {
-    const std::string range = key.range.empty() ? "" : fmt::format(": {}", key.range);
-    return fmt::format("{} ({}{}; {}{})", key.meaning, key.type, range,
+    return fmt::format("{} ({}; {}{})", key.meaning, allowed_text(key.allowed),
                        key.default_value.starts_with("required") ? "" : "default: ", key.default_value);
   }
 
@@ -271,24 +271,18 @@ std::string code(const std::string& text) {
 }
 
 std::string type_cell(const Key& key) {
-  const std::vector<std::string> words = allowed_words(key);
-  if (words.empty()) {
-    if (key.range.empty() || key.type == "name") return std::string(key.type);
-    return fmt::format("{}{}{}", key.type, key.range.starts_with('>') ? " " : ", ", key.range);
-  }
-  std::string text;
-  if (key.type != "name") text = fmt::format("{}: ", key.type);
-  if (const auto numbers = words_of(key.range); numbers.size() > words.size()) text += numbers.front() + ", ";
-  std::vector<std::string> marked;
-  for (const std::string& word : words) marked.push_back(code(word));
-  return text + fmt::format("{}", fmt::join(marked, ", "));
+  const bool words = !key.allowed.words().empty(), name = key.allowed.is(KeyType::name);
+  const std::string type = types_text(key.allowed), range = range_text(key.allowed, "`");
+  if (name) return words ? range : type;
+  if (range.empty()) return type;
+  return type + (words ? ": " : range.starts_with('>') ? " " : ", ") + range;
 }
 
 /// A default that is YAML text is marked as code; a phrase is not.
 std::string default_cell(const Key& key) {
   const std::string text(key.default_value);
   const auto is = [&](const char* word) { return text == word; };
-  const std::vector<std::string> words = allowed_words(key);
+  const std::vector<std::string>& words = key.allowed.words();
   if (std::ranges::find(words, text) != words.end()) return code(text);
   const bool phrase =
       text.starts_with("required") || is("none") || is("empty") || text.find('`') != std::string::npos;

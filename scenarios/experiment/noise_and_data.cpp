@@ -70,8 +70,8 @@ const Fields<Noise>& noise_fields() {
              "probability that a worker (or node) is slow in every step"),
        field("straggler_factor", &Noise::straggler_factor, number(1, 1000),
              otherwise("required with a share above 0"), "factor on the time of a slow worker's work"),
-       field<Noise>({"stragglers", "list of mappings", "", "none",
-                     "workers (or nodes) that are known to be slow", keys_inside<straggler_fields>},
+       field<Noise>({"stragglers", KeyType::mappings, "none", "workers (or nodes) that are known to be slow",
+                     keys_inside<straggler_fields>},
                     read_stragglers),
        field("start_spread", &Noise::start_spread, duration(),
              "asynchronous workers start one after the other, at equal intervals over this time; all other "

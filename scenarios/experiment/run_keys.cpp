@@ -21,8 +21,7 @@ Form<Folding> folding() {
                                         {"off", Folding::never},
                                         {"true", Folding::always},
                                         {"false", Folding::never}});
-  form.type = "name or boolean";
-  form.range = "automatic, on, off";
+  form.allowed = Allowed({KeyType::name, KeyType::boolean}, {}, {"automatic", "on", "off"});
   return form;
 }
 
@@ -132,12 +131,12 @@ Field<RunKeys> by_hand(Key key) {
 
 const Fields<RunKeys>& run_fields() {
   static const Fields<RunKeys> fields{
-      by_hand({"model", "name, path or mapping", "", "required",
+      by_hand({"model", Allowed({KeyType::name, KeyType::path, KeyType::mapping}), "required",
                "network: a name in `models/`, a path that ends in `.yaml`, or a network written in place",
                model_keys}),
-      by_hand({"trace", "name, path or list of texts", "", "required",
+      by_hand({"trace", Allowed({KeyType::name, KeyType::path, KeyType::texts}), "required",
                "layer times: names in `models/traces/`, paths that end in `.yaml`, or `derived`"}),
-      by_hand({"kernels", "mapping", "", "see its keys",
+      by_hand({"kernels", KeyType::mapping, "see its keys",
                "kernels of `trace: derived`; a transformer on tensor cores has bf16 (or else f16), flash "
                "attention, AdamW, `strategy.precision: mixed` and, on replicas without a mesh, autocast "
                "unless one of `kernels.precision`, `strategy.precision: f32` and `strategy.compression` is "
@@ -146,36 +145,36 @@ const Fields<RunKeys>& run_fields() {
       field("year", &RunKeys::year, integer(2012, 2040), otherwise("today"),
             "what libraries had then: the usual kernels of `trace: derived`, and NCCL where `platform` is a "
             "name"),
-      by_hand({"passes", "list of mappings", "", "each pass once", "how often a step runs each pass",
-               passes_keys}),
-      by_hand({"platform", "name, path or mapping", "", "required",
+      by_hand(
+          {"passes", KeyType::mappings, "each pass once", "how often a step runs each pass", passes_keys}),
+      by_hand({"platform", Allowed({KeyType::name, KeyType::path, KeyType::mapping}), "required",
                "cluster: a name in `platforms/`, a path, or a platform written in place", platform_keys}),
-      by_hand({"workers", "integer", "1 to 1e7", "required",
+      by_hand({"workers", integer(1, 10'000'000), "required",
                "devices that train, at most `nodes` x devices per node; usually given by the sweep"}),
-      by_hand({"batch_per_worker", "integer", "1 to 1e9", "the trace's batch",
+      by_hand({"batch_per_worker", integer(1, 1'000'000'000), "the trace's batch",
                "samples of one worker (or replica) in a step"}),
-      by_hand({"global_batch", "integer", "1 to 1e9", "none",
+      by_hand({"global_batch", integer(1, 1'000'000'000), "none",
                "samples of all workers in a step, in place of `batch_per_worker`"}),
-      by_hand({"strategy", "mapping", "", "required", "training strategy", nullptr, keys_by_strategy}),
+      by_hand({"strategy", KeyType::mapping, "required", "training strategy", nullptr, keys_by_strategy}),
       field("noise", &RunKeys::noise, mapping<noise_fields>(), otherwise("no noise"),
             "jitter and stragglers"),
       field("placement", &RunKeys::placement, choice(placement_words()), "devices that the workers get"),
-      by_hand(
-          {"background", "list of mappings", "", "none", "bandwidth that other jobs use", background_keys}),
-      by_hand({"data", "mapping", "", "input costs nothing", "data loading", data_keys}),
-      by_hand({"memory", "mapping", "", "see its keys", "rules for counting memory", memory_keys}),
+      by_hand({"background", KeyType::mappings, "none", "bandwidth that other jobs use", background_keys}),
+      by_hand({"data", KeyType::mapping, "input costs nothing", "data loading", data_keys}),
+      by_hand({"memory", KeyType::mapping, "see its keys", "rules for counting memory", memory_keys}),
       field("simulation", &RunKeys::simulation, mapping<simulation_fields>(),
             "steps, seed, fidelity of collectives"),
-      by_hand({"epoch", "mapping", "", "none", "size of the data set", keys_inside<epoch_fields>}),
-      by_hand({"faults", "mapping", "", "none",
+      by_hand({"epoch", KeyType::mapping, "none", "size of the data set", keys_inside<epoch_fields>}),
+      by_hand({"faults", KeyType::mapping, "none",
                "failures, checkpoints and slow workers over a whole training", faults_keys}),
-      by_hand(
-          {"campaign", "mapping", "", "none", "a hyper-parameter search on a whole cluster", campaign_keys}),
-      field<RunKeys>({"learning", "mapping", "", "none", "what `learn` and `validate` train", learning_keys},
-                     [](const YamlValue& value, RunKeys& keys) { keys.learning = read_learning(value); }),
-      by_hand({"compression_times", "name or path", "", "cpu",
+      by_hand({"campaign", KeyType::mapping, "none", "a hyper-parameter search on a whole cluster",
+               campaign_keys}),
+      field<RunKeys>(
+          {"learning", KeyType::mapping, "none", "what `learn` and `validate` train", learning_keys},
+          [](const YamlValue& value, RunKeys& keys) { keys.learning = read_learning(value); }),
+      by_hand({"compression_times", Allowed({KeyType::name, KeyType::path}), "cpu",
                "times of the compression kernels: a name in `models/compression/` or a path"}),
-      by_hand({"factors", "mapping", "", "all 1",
+      by_hand({"factors", KeyType::mapping, "all 1",
                "factors on the platform and on host work, whose values the default ranges draw",
                keys_inside<factor_fields>})};
   return fields;

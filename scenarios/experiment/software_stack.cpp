@@ -20,7 +20,7 @@ constexpr std::string_view kStrategy = "strategy.";
 const Fields<StackValue>& stack_value_fields() {
   static const Fields<StackValue> fields{
       field<StackValue>(
-          {"key", "text", "", "required",
+          {"key", KeyType::text, "required",
            "key of `strategy`, or a path such as `model.transformer_stack.dropout`"},
           [](const YamlValue& value, StackValue& one) {
             const std::string key = value.text();
@@ -28,7 +28,7 @@ const Fields<StackValue>& stack_value_fields() {
           },
           "a key of strategy"),
       field<StackValue>(
-          {"value", "value", "", "required", "its value in this stack"},
+          {"value", KeyType::value, "required", "its value in this stack"},
           [](const YamlValue& value, StackValue& one) { one.value = value.node(); }, "the stack's value"),
       field("source", &StackValue::source, text(), required("where the value is from"),
             "where the value is from"),
@@ -44,7 +44,7 @@ const Fields<SoftwareStack>& stack_fields() {
       field("name", &SoftwareStack::name, text(), required("a name"), "name of the software stack"),
       field("what", &SoftwareStack::what, text(), required("how the stack exchanges gradients"),
             "how the stack exchanges gradients"),
-      field<SoftwareStack>({"kind", "name", "", "none", "strategy that takes the place of `synchronous`"},
+      field<SoftwareStack>({"kind", KeyType::name, "none", "strategy that takes the place of `synchronous`"},
                            [](const YamlValue& value, SoftwareStack& stack) { stack.kind = value.node(); }),
       field("values", &SoftwareStack::values, list_of<stack_value_fields>(), required("a list of values"),
             "values of keys of a scenario")};

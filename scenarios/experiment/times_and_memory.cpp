@@ -20,7 +20,7 @@ const Fields<PassCounts>& pass_fields() {
   const Form<double> count = number(0, 1e6);
   constexpr auto kMeaning = "how often a step runs this pass; it need not be whole";
   static const Fields<PassCounts> fields{
-      field<PassCounts>({"layers", "text", "", "required",
+      field<PassCounts>({"layers", KeyType::text, "required",
                          "name of a layer, with `*` for any text; a name that no layer matches is an error"}),
       field("forward", &PassCounts::forward, count, kMeaning),
       field("backward_data", &PassCounts::backward_data, count, kMeaning),
@@ -296,7 +296,7 @@ struct Background {
 
 const Fields<Background>& background_fields() {
   static const Fields<Background> fields{
-      field<Background>({"links", "text", "", "required",
+      field<Background>({"links", KeyType::text, "required",
                          "name of a link, with `*` for any text, `?` for any letter and `[...]` for one of "
                          "several letters"}),
       field("share", &Background::share, number(0, 0.99), required("a number from 0 to 0.99"),

@@ -32,7 +32,7 @@ const Fields<ProposerKeys>& proposer_fields() {
             "number of optimizers; with `history: own` at most `groups`"),
       field("history", &ProposerKeys::shared_history, choice<bool>({{"shared", true}, {"own", false}}),
             "`own`: an optimizer serves only its own groups and learns only from their points"),
-      field<ProposerKeys>({"generation", "integer", "0 to 1e6", "0; required for `evolution`",
+      field<ProposerKeys>({"generation", integer(0, 1'000'000), "0; required for `evolution`",
                            "number of points that must all end before the next points are proposed; 0: a "
                            "group gets its next point as soon as it is free"})};
   return fields;
@@ -93,7 +93,7 @@ const Fields<Campaign>& search_fields() {
       field("point_spread", &Campaign::point_spread, number(0, 10),
             "sigma of the logarithm of a lognormal factor of mean 1 for each point"),
       field("fold_spread", &Campaign::fold_spread, number(0, 10), "the same for each fold"),
-      field<Campaign>({"early_stopping", "mapping", "", "none", "a share of the points is stopped early",
+      field<Campaign>({"early_stopping", KeyType::mapping, "none", "a share of the points is stopped early",
                        keys_inside<early_stopping_fields>},
                       [](const YamlValue& value, Campaign& campaign) {
                         read_mapping(value, early_stopping_fields(), campaign);
@@ -104,9 +104,9 @@ const Fields<Campaign>& search_fields() {
 const Fields<CampaignOptions>& campaign_fields() {
   static const Fields<CampaignOptions> fields{
       part(&CampaignOptions::campaign, search_fields()),
-      field<CampaignOptions>({"optimizer", "mapping", "", "see its keys", "optimizer that proposes points",
+      field<CampaignOptions>({"optimizer", KeyType::mapping, "see its keys", "optimizer that proposes points",
                               keys_inside<proposer_fields>}),
-      field<CampaignOptions>({"proposal", "mapping", "", "see its keys",
+      field<CampaignOptions>({"proposal", KeyType::mapping, "see its keys",
                               "time of a proposal of a Gaussian process", keys_inside<proposal_fields>}),
       field("steps", &CampaignOptions::steps, integer(1),
             otherwise("the scenario's epochs, or `learning.mini_batches`"),

@@ -124,11 +124,11 @@ struct LinkFaultKeys {
 
 const Fields<LinkFaultKeys>& link_fault_fields() {
   static const Fields<LinkFaultKeys> fields{
-      field<LinkFaultKeys>({"links", "text", "", "this or `node`",
+      field<LinkFaultKeys>({"links", KeyType::text, "this or `node`",
                             "name of a link, with `*` for any text, `?` for any letter and `[...]` for one "
                             "of several letters; all links that match fail together"}),
       field<LinkFaultKeys>(
-          {"node", "integer", "0 to 1048575", "this or `links`", "the NICs of this node, both directions"}),
+          {"node", integer(0, 1048575), "this or `links`", "the NICs of this node, both directions"}),
       field("share", &LinkFaultKeys::share, number(0, 0.99),
             "share of the bandwidth that is left; 0: the links are dead"),
       field("at", &LinkFaultKeys::at, duration(), otherwise("this or `mtbf`"),
@@ -224,11 +224,11 @@ const Fields<FaultKeys>& fault_fields() {
        field("exchange", &FaultKeys::exchange, duration(), otherwise("a block for local SGD, else a step"),
              "`shrink`: time between two contributions of a worker; a node that fails loses the part that it "
              "has not contributed; not valid with `answer: restart`"),
-       field<FaultKeys>({"checkpoint", "mapping", "", "none are written",
+       field<FaultKeys>({"checkpoint", KeyType::mapping, "none are written",
                          "when and how checkpoints are written", keys_inside<checkpoint_fields>}),
        field("slow", &FaultKeys::slow, mapping<slow_fields>(), otherwise("none"),
              "periods in which workers are slow"),
-       field<FaultKeys>({"links", "list of mappings", "", "none", "links that die or lose bandwidth",
+       field<FaultKeys>({"links", KeyType::mappings, "none", "links that die or lose bandwidth",
                          keys_inside<link_fault_fields>}),
        field("draws", &FaultKeys::draws, integer(1, 100'000),
              "simulated trainings; the columns are their means")},

@@ -81,7 +81,7 @@ Field<Assumption> key_field(std::string_view otherwise, std::string_view meaning
     range.key = value.text();
     range.place = value.node().place;
   };
-  return field<Assumption>({"key", "text", "", otherwise, meaning}, read, "the key of an uncertain input");
+  return field<Assumption>({"key", KeyType::text, otherwise, meaning}, read, "the key of an uncertain input");
 }
 
 void check_assumption(const YamlMap& map, Assumption& one) {
@@ -99,11 +99,11 @@ void check_assumption(const YamlMap& map, Assumption& one) {
 const Fields<Assumption>& assumption_fields() {
   static const Fields<Assumption> fields{
       {key_field("required", "path of the input"),
-       field<Assumption>({"range", "list", "", "required without `choices`",
+       field<Assumption>({"range", KeyType::list, "required without `choices`",
                           "`[low, high]`, the lower first, of one kind: `[0 s, 5 ms]`; above 0 for "
                           "`log-uniform`"},
                          read_range),
-       field<Assumption>({"choices", "list of values", "", "none",
+       field<Assumption>({"choices", KeyType::values, "none",
                           "in place of `range`: equally likely values, such as `[true, false]`"},
                          read_choices),
        field("law", &Assumption::logarithmic, choice<bool>({{"uniform", false}, {"log-uniform", true}}),
@@ -152,7 +152,7 @@ constexpr auto kColumn =
 /// `value`, whose unit depends on `column`: the reader reads it after the other keys.
 template <class T>
 Field<T> figure_field(std::string_view otherwise, std::string_view meaning) {
-  return field<T>({"value", "value", "", otherwise, meaning});
+  return field<T>({"value", KeyType::value, otherwise, meaning});
 }
 
 void check_measurement(const YamlMap& map, Measurement& one) {
@@ -183,7 +183,7 @@ const Fields<Measurement>& measurement_fields() {
        part(&Measurement::range,
             key_field("none", "path of an input that is fitted to this figure in every draw")),
        part(&Measurement::range,
-            field<Assumption>({"range", "list", "", "required with `key`", "`[low, high]` of the fit"},
+            field<Assumption>({"range", KeyType::list, "required with `key`", "`[low, high]` of the fit"},
                               read_range)),
        field("over", &Measurement::over, point_values(),
              "with `key`, a second point: `value` is then the ratio of both points, for example a published "
@@ -202,7 +202,7 @@ const Fields<Published>& published_fields() {
             "a column of `results.csv` with numbers"),
       field("kind", &Published::kind, one_of({"predicted", "fitted", "bound", "trend"}),
             required("predicted, fitted, bound or trend"), "how the figure is compared"),
-      field<Published>({"relation", "name", "at_most, at_least, less_than, more_than",
+      field<Published>({"relation", one_of({"at_most", "at_least", "less_than", "more_than"}),
                         "required for `bound` and `trend`",
                         "a bound is `at_most` or `at_least`; a trend is `less_than` or `more_than` the point "
                         "`over`"}),
@@ -273,7 +273,7 @@ std::vector<Assignment> read_point(const YamlValue& value, Null null) {
 }
 
 Form<std::vector<Assignment>> point_values() {
-  return {"mapping of values", "", [](const YamlValue& value) { return read_point(value); },
+  return {KeyType::settings, [](const YamlValue& value) { return read_point(value); },
           [](const auto&) { return "none"; }};
 }
 

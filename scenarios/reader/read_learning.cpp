@@ -122,19 +122,19 @@ const Fields<DataOptions>& data_option_fields() {
       field("kind", &DataOptions::kind, choice(data_kind_words()), required("what to learn from"),
             "the generated task, or the format of the files"),
       only_with(kGenerated, {field("samples", &DataOptions::samples, integer(1, kMost), "training samples")}),
-      only_with(kFiles, {field<DataOptions>({"train", "text or list of texts", "", "required",
+      only_with(kFiles, {field<DataOptions>({"train", Allowed({KeyType::text, KeyType::texts}), "required",
                                              "files with samples to train on; one file for `idx`"}),
-                         field<DataOptions>({"test", "text or list of texts", "", "required",
+                         field<DataOptions>({"test", Allowed({KeyType::text, KeyType::texts}), "required",
                                              "files with held-out samples; one file for `idx`"})}),
       field("test_samples", &DataOptions::test_samples, integer(1, kMost),
             "held-out samples; from files, the first samples of `test`"),
       only_with(kGenerated, {field("noise", &DataOptions::noise, number(0, 1000),
                                    "standard deviation of the noise; the signal is of order 1"),
                              field("seed", &DataOptions::seed, integer(0), "seed of the samples")}),
-      only_with(
-          "idx",
-          {field<DataOptions>({"train_labels", "path", "", "required", "labels of the samples to train on"}),
-           field<DataOptions>({"test_labels", "path", "", "required", "labels of the held-out samples"})})};
+      only_with("idx", {field<DataOptions>(
+                            {"train_labels", KeyType::path, "required", "labels of the samples to train on"}),
+                        field<DataOptions>(
+                            {"test_labels", KeyType::path, "required", "labels of the held-out samples"})})};
   return fields;
 }
 
@@ -211,14 +211,15 @@ const Fields<LearningOptions>& learning_fields() {
        field("evaluate_every", &Options::evaluate_every, integer(1, 10'000'000), otherwise("mini_batches"),
              "mini-batches of worker 0 between two evaluations on held-out data; the last state is always "
              "evaluated"),
-       field<Options>({"optimizer", "name", joined_words(update_names_of_learning().names()), "momentum",
+       field<Options>({"optimizer", choice(update_names_of_learning()), "momentum",
                        "optimizer of every worker and of servers"},
                       read_update),
        part(&Options::rate, base_rate_fields()), part(&Options::optimizer, optimizer_fields()),
        part(&Options::rate, rate_fields()),
-       field<Options>({"data", "mapping", "", "required", "training data", keys_inside<data_option_fields>},
-                      read_learning_data, "a mapping with kind"),
-       field("start", &Options::start, text("path"),
+       field<Options>(
+           {"data", KeyType::mapping, "required", "training data", keys_inside<data_option_fields>},
+           read_learning_data, "a mapping with kind"),
+       field("start", &Options::start, text({KeyType::path}),
              "checkpoint to begin with: `point-N.parameters` of `validate` or `training-N.parameters` of "
              "`learn --checkpoints`, of the same network"),
        field("discriminator", &Options::discriminator, text(),

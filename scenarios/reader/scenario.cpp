@@ -129,37 +129,37 @@ void read_uncertainty(const YamlValue& value, Scenario& scenario) {
 }
 
 const Fields<Scenario>& scenario_fields() {
-  constexpr auto kPoint = "mapping of values";
   static const Fields<Scenario> fields{
-      {field<Scenario>({"name", "text", "", "required",
+      {field<Scenario>({"name", KeyType::text, "required",
                         "name of the scenario and of its results folder: small letters, digits, `-`, `_`"},
                        read_name, "a name for the results"),
        field("description", &Scenario::description, text(), otherwise("empty"), "printed by `show scenario`"),
-       field<Scenario>({"defaults", "path", "", "none",
+       field<Scenario>({"defaults", KeyType::path, "none",
                         "another scenario, whose keys hold if this one does not give them: a path, or a name "
                         "in the same file"}),
-       field<Scenario>({"sweep", "sweep", "", "none", "values that vary from point to point"},
+       field<Scenario>({"sweep", KeyType::sweep, "none", "values that vary from point to point"},
                        [](const YamlValue& value, Scenario& scenario) {
                          read_sweep(value, scenario.points, scenario.sweep_keys);
                        }),
-       field<Scenario>({"set", kPoint, "", "none", "values that hold for every point"},
+       field<Scenario>({"set", KeyType::settings, "none", "values that hold for every point"},
                        [](const YamlValue& value, Scenario& scenario) {
                          scenario.settings = read_point(value, Null::removes_key);
                        }),
-       list_field(
-           {"assumed", "list of mappings", "", "none", "ranges of inputs that are not known", assumed_keys},
-           &Scenario::assumptions, read_assumption),
-       list_field({"calibrate", "list of mappings", "", "none",
-                   "measurements with a `key` that is fitted to them", measured_keys},
-                  &Scenario::calibrations, read_calibration),
-       list_field({"measured", "list of mappings", "", "none", "measurements from which forecasts learn",
+       list_field({"assumed", KeyType::mappings, "none", "ranges of inputs that are not known", assumed_keys},
+                  &Scenario::assumptions, read_assumption),
+       list_field({"calibrate", KeyType::mappings, "none", "measurements with a `key` that is fitted to them",
                    measured_keys},
-                  &Scenario::measurements, read_measurement),
+                  &Scenario::calibrations, read_calibration),
        list_field(
-           {"published", "list of mappings", "", "none", "published figures to compare with", published_keys},
+           {"measured", KeyType::mappings, "none", "measurements from which forecasts learn", measured_keys},
+           &Scenario::measurements, read_measurement),
+       list_field(
+           {"published", KeyType::mappings, "none", "published figures to compare with", published_keys},
            &Scenario::published, read_published),
        field<Scenario>(
-           {"uncertainty", "name, boolean or mapping of values", "default, none, off", "default",
+           {"uncertainty",
+            Allowed({KeyType::name, KeyType::boolean, KeyType::settings}, {}, {"default", "none", "off"}),
+            "default",
             "what intervals cover in addition to `assumed`: everything, nothing, or a class for each kind of "
             "input"},
            read_uncertainty)},

@@ -357,9 +357,8 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   workload.buckets =
       read_gradient_buckets(map, setting, options.fp32_gradients ? Bytes{4} : training.element(), workload);
   workload.input = micro_batch * setting.sample_size;
-  for (std::size_t i = 0; i < setting.model.layers.size(); ++i) {
+  for (std::size_t i = 0; i < setting.model.layers.size(); ++i)
     workload.statistics[i] = batch_norm_statistics(setting.model.layers[i]);
-  }
   MemoryOptions memory = memory_options(setting, training, micro_batch);
   memory.bucket_copies = setting.memory.bucket_copies && setting.workers() > 1;
   if (options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
@@ -387,14 +386,15 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
 }  // namespace
 
 Strategy synchronous_strategy() {
-  return {"synchronous",
-          "data-parallel SGD: all workers sum their gradients in every step",
-          "P. Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour, arXiv:1706.02677",
-          read_synchronous,
-          synchronous_keys(),
-          "{kind: synchronous}",
-          "small-cnn",
-          {"ddp", "data_parallel"}};
+  return {.kind = "synchronous",
+          .what = "data-parallel SGD: all workers sum their gradients in every step",
+          .source =
+              "P. Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour, arXiv:1706.02677",
+          .plan = read_synchronous,
+          .keys = synchronous_keys(),
+          .example = "{kind: synchronous}",
+          .example_model = "small-cnn",
+          .other_names = {"ddp", "data_parallel"}};
 }
 
 }  // namespace stepcast

@@ -36,7 +36,7 @@ struct BlockKeys {
 
 Form<BlockValidation> validation() {
   Form<BlockValidation> form = mapping<validation_fields>();
-  form.range = "samples, every, compute_factor, spread";
+  form.allowed = Allowed(KeyType::mapping, {}, {"samples", "every", "compute_factor", "spread"});
   return form;
 }
 
@@ -63,8 +63,8 @@ const Fields<BlockKeys>& block_fields() {
                         "whether the master assigns mini-batches by the workers' speed in the previous "
                         "block")),
       details({field("bucket", &BlockKeys::bucket, bucket_size(), otherwise("25 MiB"), kBucketMeaning)}),
-      field<BlockKeys>({"workers_per_replica", "integer", "a divisor of the workers", "1",
-                        "devices that train one replica by synchronous SGD"})};
+      field<BlockKeys>({"workers_per_replica", Allowed(KeyType::integer, {}, {}, "a divisor of the workers"),
+                        "1", "devices that train one replica by synchronous SGD"})};
   return fields;
 }
 
@@ -272,55 +272,54 @@ std::vector<TimedArithmetic> filtering_arithmetic(const ArithmeticPlace& place) 
   return {{kFilter, true, place.sum_models, filter_arithmetic(filter, place.ranks)}};
 }
 
-/// What the strategies of blocks have in common: their workers exchange after a block only.
-Strategy with_blocks(Strategy strategy) {
-  strategy.exchanges_every_step = false;
-  strategy.continues_without_failed = true;
-  return strategy;
-}
-
 }  // namespace
 
+// The workers of all three exchange after a block only.
+
 Strategy model_averaging_strategy() {
-  return with_blocks(
-      {"model_averaging",
-       "blocks of local SGD, then the mean of all models",
-       "R. McDonald, K. Hall, G. Mann, Distributed training strategies for the structured perceptron, NAACL "
-       "2010",
-       read_model_averaging,
-       model_averaging_keys(),
-       "{kind: model_averaging, mini_batches: 20}",
-       "small-cnn",
-       {"local_sgd"},
-       averaging_arithmetic});
+  return {.kind = "model_averaging",
+          .what = "blocks of local SGD, then the mean of all models",
+          .source =
+              "R. McDonald, K. Hall, G. Mann, Distributed training strategies for the structured perceptron, "
+              "NAACL 2010",
+          .plan = read_model_averaging,
+          .keys = model_averaging_keys(),
+          .example = "{kind: model_averaging, mini_batches: 20}",
+          .example_model = "small-cnn",
+          .other_names = {"local_sgd"},
+          .timed_arithmetic = averaging_arithmetic,
+          .exchanges_every_step = false,
+          .continues_without_failed = true};
 }
 
 Strategy bmuf_strategy() {
-  return with_blocks(
-      {"bmuf",
-       "blocks of local SGD, then block momentum on the mean of all models (Chen and Huo)",
-       "K. Chen, Q. Huo, Scalable training of deep learning machines by incremental block training with "
-       "intra-block parallel optimization and blockwise model-update filtering, ICASSP 2016",
-       read_bmuf,
-       bmuf_keys(),
-       "{kind: bmuf, mini_batches: 20, block_momentum: 0.9}",
-       "small-cnn",
-       {},
-       filtering_arithmetic});
+  return {.kind = "bmuf",
+          .what = "blocks of local SGD, then block momentum on the mean of all models (Chen and Huo)",
+          .source =
+              "K. Chen, Q. Huo, Scalable training of deep learning machines by incremental block training "
+              "with intra-block parallel optimization and blockwise model-update filtering, ICASSP 2016",
+          .plan = read_bmuf,
+          .keys = bmuf_keys(),
+          .example = "{kind: bmuf, mini_batches: 20, block_momentum: 0.9}",
+          .example_model = "small-cnn",
+          .timed_arithmetic = filtering_arithmetic,
+          .exchanges_every_step = false,
+          .continues_without_failed = true};
 }
 
 Strategy diloco_strategy() {
-  return with_blocks(
-      {"diloco",
-       "blocks of local SGD, then Nesterov momentum on the mean of all models, for distant sites",
-       "A. Douillard et al., DiLoCo: distributed low-communication training of language models, "
-       "arXiv:2311.08105",
-       read_diloco,
-       diloco_keys(),
-       "{kind: diloco, mini_batches: 20, outer_momentum: 0.9, outer_learning_rate: 0.7}",
-       "small-cnn",
-       {},
-       filtering_arithmetic});
+  return {.kind = "diloco",
+          .what = "blocks of local SGD, then Nesterov momentum on the mean of all models, for distant sites",
+          .source =
+              "A. Douillard et al., DiLoCo: distributed low-communication training of language models, "
+              "arXiv:2311.08105",
+          .plan = read_diloco,
+          .keys = diloco_keys(),
+          .example = "{kind: diloco, mini_batches: 20, outer_momentum: 0.9, outer_learning_rate: 0.7}",
+          .example_model = "small-cnn",
+          .timed_arithmetic = filtering_arithmetic,
+          .exchanges_every_step = false,
+          .continues_without_failed = true};
 }
 
 }  // namespace stepcast

@@ -21,7 +21,8 @@ const Fields<Mesh>& axis_fields() {
       field("expert", &Mesh::expert, size,
             "devices of the axes context and data that share the experts of a layer"),
       field("filter", &Mesh::filter, size, "devices that share the filters of each layer"),
-      field<Mesh>({"spatial", "integer or list", "a divisor of the workers", "1",
+      field<Mesh>({"spatial", Allowed({KeyType::integer, KeyType::list}, {}, {}, "a divisor of the workers"),
+                   "1",
                    "devices that share the positions of a sample: 4 strips, or [2, 2] along each "
                    "dimension"})};
   return fields;
@@ -73,8 +74,8 @@ const Fields<MeshOptions>& mesh_fields() {
       field("mesh", &Options::mesh, mapping<axis_fields>(), otherwise("all workers along data"),
             "sizes of the axes along which the workers lie"),
       field<Options>(
-          {"order", "list of names", "tensor, context, data, pipeline", "[tensor, context, data, pipeline]",
-           "axes of `mesh` as the devices lie, neighbours first"},
+          {"order", Allowed(KeyType::names, {}, {"tensor", "context", "data", "pipeline"}),
+           "[tensor, context, data, pipeline]", "axes of `mesh` as the devices lie, neighbours first"},
           read_axis_order),
       field("shard", &Options::shard,
             choice<Shard>({{"none", Shard::none},
@@ -82,7 +83,7 @@ const Fields<MeshOptions>& mesh_fields() {
                            {"gradients", Shard::gradients},
                            {"parameters", Shard::parameters}}),
             "what replicas partition among themselves: ZeRO 1, 2, 3; parameters as FSDP does"),
-      field<Options>({"shard_within", "integer or name", ">= 1, node, all", "all",
+      field<Options>({"shard_within", Allowed({KeyType::integer, KeyType::name}, {1}, {"node", "all"}), "all",
                       "devices that partition parameters among themselves; node: hybrid sharding"}),
       field("reshard_after_forward", &Options::reshard, boolean(),
             "shard: parameters: whether they are gathered again for the backward pass; false: once a step"),

@@ -126,7 +126,7 @@ void append_share(const LayerCalls& calls, LayerRange segment, std::vector<Overl
 }
 
 const Keys& every_keys() {
-  static const Keys keys{{"every", "integer", "1 to 1000", "required", "every N-th block"}};
+  static const Keys keys{{"every", Allowed(KeyType::integer, {1, 1000}), "required", "every N-th block"}};
   return keys;
 }
 
@@ -134,8 +134,8 @@ const Keys& every_keys() {
 
 Key recompute_key() {
   return {"recompute",
-          "boolean, name or mapping",
-          "none, selective, operators, full, stage",
+          Allowed({KeyType::boolean, KeyType::name, KeyType::mapping}, {},
+                  {"none", "selective", "operators", "full", "stage"}),
           "false",
           "what is computed again in the backward pass: the core of attention, all but attention and every "
           "second product, blocks, or whole stages; `{every: N}`: every N-th block; `true`: `full`, with "
@@ -145,7 +145,7 @@ Key recompute_key() {
 
 Keys recompute_keys() {
   return {recompute_key(),
-          {"early_stop", "boolean", "", "false",
+          {"early_stop", KeyType::boolean, "false",
            "recompute: full: whether the last product of a block, of which the backward pass reads only the "
            "input, is left out, as torch.utils.checkpoint does"}};
 }

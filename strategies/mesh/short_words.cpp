@@ -63,11 +63,11 @@ Plan read_axis(const YamlValue& value, const Setting& setting) {
 }
 
 const Keys& spatial_keys() {
-  static const Keys keys =
-      short_keys(joined_keys({{{"split", "integer or list", "a divisor of the workers", "required",
-                                "devices a sample: 4 strips, or [2, 2] along each dimension"}},
-                              position_keys(),
-                              {part_trace_key()}}));
+  static const Keys keys = short_keys(
+      joined_keys({{{"split", Allowed({KeyType::integer, KeyType::list}, {}, {}, "a divisor of the workers"),
+                     "required", "devices a sample: 4 strips, or [2, 2] along each dimension"}},
+                   position_keys(),
+                   {part_trace_key()}}));
   return keys;
 }
 
@@ -100,7 +100,7 @@ const Keys& zero_keys() {
                    communication_keys(),
                    keys_named(group_keys(), {"bucket", "overlap", "accumulation"}),
                    recompute_keys(),
-                   {{"stage", "integer", "1 to 3", "required",
+                   {{"stage", integer(1, 3), "required",
                      "1: optimizer state is partitioned; 2: gradients too; 3: parameters too"}}});
   return keys;
 }
@@ -129,7 +129,7 @@ const Fields<MeshOptions>& pipeline_fields() {
       part(&Options::group,
            field("micro_batches", &GroupOptions::micro_batches, count, "micro-batches in a step")),
       part(&Options::mesh, field("tensor", &Mesh::tensor, count, "devices that share the layers of a stage")),
-      field<Options>({"zero", "integer", "0 to 2", "0", "ZeRO stage over the replicas of a stage"},
+      field<Options>({"zero", integer(0, 2), "0", "ZeRO stage over the replicas of a stage"},
                      read_zero_stage)};
   return fields;
 }
@@ -161,86 +161,95 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
 
 Strategy spatial_strategy() {
   return {
-      "spatial",
-      "height and width of each sample are partitioned over the devices of a group, with halo exchanges",
-      "N. Dryden et al., Improving strong-scaling of CNN training by exploiting finer-grained parallelism, "
-      "IPDPS 2019",
-      read_spatial,
-      spatial_keys(),
-      "{kind: spatial, split: [2, 2]}",
-      "small-mesh"};
+      .kind = "spatial",
+      .what =
+          "height and width of each sample are partitioned over the devices of a group, with halo exchanges",
+      .source =
+          "N. Dryden et al., Improving strong-scaling of CNN training by exploiting finer-grained "
+          "parallelism, IPDPS 2019",
+      .plan = read_spatial,
+      .keys = spatial_keys(),
+      .example = "{kind: spatial, split: [2, 2]}",
+      .example_model = "small-mesh"};
 }
 
 Strategy zero_strategy() {
   return {
-      "zero",
-      "data-parallel SGD; the workers partition optimizer state, gradients or parameters (stages 1 to 3)",
-      "S. Rajbhandari et al., ZeRO: memory optimizations toward training trillion parameter models, SC 2020",
-      read_zero,
-      zero_keys(),
-      "{kind: zero, stage: 2}",
-      "small-cnn",
-      {"fsdp"}};
+      .kind = "zero",
+      .what =
+          "data-parallel SGD; the workers partition optimizer state, gradients or parameters (stages 1 to 3)",
+      .source =
+          "S. Rajbhandari et al., ZeRO: memory optimizations toward training trillion parameter models, SC "
+          "2020",
+      .plan = read_zero,
+      .keys = zero_keys(),
+      .example = "{kind: zero, stage: 2}",
+      .example_model = "small-cnn",
+      .other_names = {"fsdp"}};
 }
 
 Strategy filter_parallel_strategy() {
-  return {"filter_parallel",
-          "filters of each layer are partitioned over the devices of a group",
+  return {
+      .kind = "filter_parallel",
+      .what = "filters of each layer are partitioned over the devices of a group",
+      .source =
           "A. Krizhevsky, One weird trick for parallelizing convolutional neural networks, arXiv:1404.5997; "
           "N. Dryden et al., Channel and filter parallelism for large-scale CNN training, SC 2019",
-          read_axis<ways, LayerDivision::filters>,
-          axis_keys<ways>(),
-          "{kind: filter_parallel, ways: 2}",
-          "small-cnn"};
+      .plan = read_axis<ways, LayerDivision::filters>,
+      .keys = axis_keys<ways>(),
+      .example = "{kind: filter_parallel, ways: 2}",
+      .example_model = "small-cnn"};
 }
 
 Strategy tensor_strategy() {
-  return {"tensor",
-          "transformer blocks are partitioned over the devices of a group, by heads and hidden units",
-          "M. Shoeybi et al., Megatron-LM: training multi-billion parameter language models using model "
-          "parallelism, arXiv:1909.08053",
-          read_axis<ways, LayerDivision::blocks>,
-          axis_keys<ways>(),
-          "{kind: tensor, ways: 2}",
-          "small-transformer",
-          {"megatron"}};
+  return {.kind = "tensor",
+          .what = "transformer blocks are partitioned over the devices of a group, by heads and hidden units",
+          .source =
+              "M. Shoeybi et al., Megatron-LM: training multi-billion parameter language models using model "
+              "parallelism, arXiv:1909.08053",
+          .plan = read_axis<ways, LayerDivision::blocks>,
+          .keys = axis_keys<ways>(),
+          .example = "{kind: tensor, ways: 2}",
+          .example_model = "small-transformer",
+          .other_names = {"megatron"}};
 }
 
 Strategy mixture_of_experts_strategy() {
-  return {"mixture_of_experts",
-          "data parallelism with experts that are partitioned over the devices of a group",
-          "D. Lepikhin et al., GShard: scaling giant models with conditional computation and automatic "
-          "sharding, ICLR 2021",
-          read_mixture_of_experts,
-          mixture_keys(),
-          "{kind: mixture_of_experts, ways: 2, experts: 4}",
-          "small-transformer",
-          {"moe"}};
+  return {.kind = "mixture_of_experts",
+          .what = "data parallelism with experts that are partitioned over the devices of a group",
+          .source =
+              "D. Lepikhin et al., GShard: scaling giant models with conditional computation and automatic "
+              "sharding, ICLR 2021",
+          .plan = read_mixture_of_experts,
+          .keys = mixture_keys(),
+          .example = "{kind: mixture_of_experts, ways: 2, experts: 4}",
+          .example_model = "small-transformer",
+          .other_names = {"moe"}};
 }
 
 Strategy model_parallel_strategy() {
-  return {"model_parallel",
-          "a network is partitioned over machines (DistBelief)",
-          "J. Dean et al., Large scale distributed deep networks, NIPS 2012",
-          read_axis<machines, LayerDivision::machines>,
-          axis_keys<machines>(),
-          "{kind: model_parallel, machines: 2}",
-          "small-cnn"};
+  return {.kind = "model_parallel",
+          .what = "a network is partitioned over machines (DistBelief)",
+          .source = "J. Dean et al., Large scale distributed deep networks, NIPS 2012",
+          .plan = read_axis<machines, LayerDivision::machines>,
+          .keys = axis_keys<machines>(),
+          .example = "{kind: model_parallel, machines: 2}",
+          .example_model = "small-cnn"};
 }
 
 Strategy pipeline_strategy() {
-  Strategy strategy{
-      "pipeline",
-      "stages of layers, with data and tensor parallelism inside each stage",
-      "Y. Huang et al., GPipe, NeurIPS 2019; D. Narayanan et al., PipeDream, SOSP 2019; D. Narayanan et "
-      "al., Efficient large-scale language model training on GPU clusters using Megatron-LM, SC 2021",
-      read_pipeline,
-      pipeline_keys(),
-      "{kind: pipeline, stages: 2, micro_batches: 2}",
-      "small-transformer",
-      {"gpipe"}};
-  strategy.exchanges_every_step = false;
-  return strategy;
+  return {
+      .kind = "pipeline",
+      .what = "stages of layers, with data and tensor parallelism inside each stage",
+      .source =
+          "Y. Huang et al., GPipe, NeurIPS 2019; D. Narayanan et al., PipeDream, SOSP 2019; D. Narayanan et "
+          "al., Efficient large-scale language model training on GPU clusters using Megatron-LM, SC 2021",
+      .plan = read_pipeline,
+      .keys = pipeline_keys(),
+      .example = "{kind: pipeline, stages: 2, micro_batches: 2}",
+      .example_model = "small-transformer",
+      .other_names = {"gpipe"},
+      .exchanges_every_step = false};
 }
 
 }  // namespace stepcast

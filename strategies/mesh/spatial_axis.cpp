@@ -54,7 +54,7 @@ std::size_t read_whole_from(const YamlMap& map, const Model& model) {
 
 const Fields<MeshOptions>& position_fields() {
   static const Fields<MeshOptions> fields{
-      field<MeshOptions>({"whole_from", "name of a layer", "", "the first layer that mixes all positions",
+      field<MeshOptions>({"whole_from", KeyType::layer, "the first layer that mixes all positions",
                           "from this layer on, each device has whole samples"}),
       field("batch_norm", &MeshOptions::batch_norm,
             choice<Statistics>(

@@ -169,6 +169,7 @@ void add_token_sums(LayerRange layers, const MeshOptions& options, GroupPlan& gr
 /// Units whose parameters the devices do not partition, last first: what is computed again together, before
 /// its backward pass.
 std::vector<LayerRange> whole_units(const Model& part, LayerRange layers, const MeshOptions& options) {
+  if (options.dual()) return {layers};
   if (options.synchronizes_checkpoints) return clamped(blocks(part), layers);
   std::vector<LayerRange> units{{layers.first, layers.first}};
   for (int i = layers.first; i < layers.last; ++i) {

@@ -17,7 +17,7 @@ const Fields<MeshOptions>& stage_fields() {
   using Options = MeshOptions;
   using Order = PipelineOrder;
   static const Fields<Options> fields{
-      renamed(field<Options>({"split_points", "list of layer names", "", "the fastest division",
+      renamed(field<Options>({"split_points", KeyType::layers, "the fastest division",
                               "names of the first layers of stages 2, 3, ..."}),
               "cuts"),
       field("split", &Options::equal_blocks, choice<bool>({{"time", false}, {"blocks", true}}),
@@ -49,7 +49,10 @@ void check_dual(const YamlMap& map, const char* micro_batches, const MeshOptions
     map.at(map.has(micro_batches) ? micro_batches : "schedule")
         .refuse(fmt::format("dual_pipe needs an even number of micro-batches, at least {}, got {}",
                             2 * stages, count));
-  if (options.recompute.any()) map.at("recompute").refuse("not valid with schedule: dual_pipe");
+  using Kind = Recompute::Kind;  // two chunks compute together, so blocks cannot be computed again in turn
+  if (options.recompute.any() && options.recompute.kind != Kind::selective &&
+      options.recompute.kind != Kind::operators)
+    map.at("recompute").expected("selective or operators, with schedule: dual_pipe");
   // The two stages with the same layers start their scatters in different orders, and would wait for ever.
   if (options.waits_for_scatters())
     map.at("overlap").refuse("false is not valid with schedule: dual_pipe where gradients are partitioned");

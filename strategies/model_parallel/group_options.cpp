@@ -28,9 +28,9 @@ const Keys& group_keys() {
 }
 
 Key part_trace_key() {
-  return renamed(
-      {"part_trace", "name or path", "", "none", "trace that was captured at the shapes of a device's part"},
-      "cut_trace");
+  return renamed({"part_trace", Allowed({KeyType::name, KeyType::path}), "none",
+                  "trace that was captured at the shapes of a device's part"},
+                 "cut_trace");
 }
 
 GroupOptions read_group_options(const YamlMap& map) {

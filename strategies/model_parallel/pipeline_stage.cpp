@@ -109,8 +109,11 @@ SubProgram run_both(Worker& worker, const PipelineStage& stage, const PipelineAc
                     const PipelineAction& backward, GradientSums& sums) {
   const bool last = backward.micro_batch + 1 == stage.micro_batches;
   const PassRun run{Work::backward, stage.exchange_overhead, last || stage.sum_every_micro_batch};
-  co_await run_together(worker, stage.chunks[forward.chunk].units.front().passes,
-                        stage.chunks[backward.chunk].units.front().whole, run, sums.started);
+  const ShardedUnit& unit = stage.chunks[backward.chunk].units.front();
+  const PassRun again{Work::forward, stage.exchange_overhead, false};
+  if (stage.recompute_last || !last) co_await run_pass(worker, unit.recomputed, again, sums.started);
+  co_await run_together(worker, stage.chunks[forward.chunk].units.front().passes, unit.whole, run,
+                        sums.started);
 }
 
 /// The chunks in the order of their layers, in which all stages start sums that they have in common.

@@ -34,9 +34,9 @@ void check_training(const YamlMap& map, TrainingKeys&) {
 
 const Fields<TrainingKeys>& training_fields() {
   static const Fields<TrainingKeys> fields{
-      {field<TrainingKeys>(
-           {"kind", "name", "stepcast show strategies lists them", "required", "the strategy"}),
-       checked<TrainingKeys>("like", text("name or path"), otherwise("none"),
+      {field<TrainingKeys>({"kind", Allowed(KeyType::name, {}, {}, "stepcast show strategies lists them"),
+                            "required", "the strategy"}),
+       checked<TrainingKeys>("like", text({KeyType::name, KeyType::path}), otherwise("none"),
                              "software stack, whose values hold for keys that the scenario does not give"),
        field("compute_factor", &TrainingKeys::compute_factor, number(1e-6, 1e6),
              "multiplies all layer times"),

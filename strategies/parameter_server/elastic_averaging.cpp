@@ -95,17 +95,17 @@ std::vector<TimedArithmetic> elastic_arithmetic(const ArithmeticPlace& place) {
 }  // namespace
 
 Strategy elastic_averaging_strategy() {
-  return {"elastic_averaging",
-          "elastic averaging SGD: workers and a center move towards each other's parameters",
-          "S. Zhang, A. Choromanska, Y. LeCun, Deep learning with elastic averaging SGD, NIPS 2015",
-          read_elastic_averaging,
-          elastic_keys(),
-          "{kind: elastic_averaging, server: colocated}",
-          "small-cnn",
-          {"easgd"},
-          elastic_arithmetic,
-          server_devices,
-          usual_server_steps};
+  return {.kind = "elastic_averaging",
+          .what = "elastic averaging SGD: workers and a center move towards each other's parameters",
+          .source = "S. Zhang, A. Choromanska, Y. LeCun, Deep learning with elastic averaging SGD, NIPS 2015",
+          .plan = read_elastic_averaging,
+          .keys = elastic_keys(),
+          .example = "{kind: elastic_averaging, server: colocated}",
+          .example_model = "small-cnn",
+          .other_names = {"easgd"},
+          .timed_arithmetic = elastic_arithmetic,
+          .server_devices = server_devices,
+          .usual_steps = usual_server_steps};
 }
 
 }  // namespace stepcast

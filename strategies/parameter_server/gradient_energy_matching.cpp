@@ -108,18 +108,19 @@ std::vector<TimedArithmetic> matching_arithmetic(const ArithmeticPlace& place) {
 }  // namespace
 
 Strategy gradient_energy_matching_strategy() {
-  return {"gradient_energy_matching",
-          "asynchronous SGD; a worker scales its update by what the center did meanwhile",
+  return {
+      .kind = "gradient_energy_matching",
+      .what = "asynchronous SGD; a worker scales its update by what the center did meanwhile",
+      .source =
           "J. Hermans, G. Louppe, Gradient energy matching for distributed asynchronous gradient descent, "
           "arXiv:1805.08469",
-          read_gradient_energy_matching,
-          matching_keys(),
-          "{kind: gradient_energy_matching, server: colocated}",
-          "small-cnn",
-          {},
-          matching_arithmetic,
-          server_devices,
-          usual_server_steps};
+      .plan = read_gradient_energy_matching,
+      .keys = matching_keys(),
+      .example = "{kind: gradient_energy_matching, server: colocated}",
+      .example_model = "small-cnn",
+      .timed_arithmetic = matching_arithmetic,
+      .server_devices = server_devices,
+      .usual_steps = usual_server_steps};
 }
 
 }  // namespace stepcast

@@ -274,17 +274,17 @@ std::vector<TimedArithmetic> server_arithmetic(const ArithmeticPlace& place) {
 }  // namespace
 
 Strategy parameter_server_strategy() {
-  return {"parameter_server",
-          "Downpour SGD: workers exchange with a parameter server, each at its own pace or in rounds",
-          "J. Dean et al., Large scale distributed deep networks, NIPS 2012",
-          read_parameter_server,
-          parameter_server_keys(),
-          "{kind: parameter_server, server: colocated}",
-          "small-cnn",
-          {"downpour"},
-          server_arithmetic,
-          server_devices,
-          usual_server_steps};
+  return {.kind = "parameter_server",
+          .what = "Downpour SGD: workers exchange with a parameter server, each at its own pace or in rounds",
+          .source = "J. Dean et al., Large scale distributed deep networks, NIPS 2012",
+          .plan = read_parameter_server,
+          .keys = parameter_server_keys(),
+          .example = "{kind: parameter_server, server: colocated}",
+          .example_model = "small-cnn",
+          .other_names = {"downpour"},
+          .timed_arithmetic = server_arithmetic,
+          .server_devices = server_devices,
+          .usual_steps = usual_server_steps};
 }
 
 }  // namespace stepcast

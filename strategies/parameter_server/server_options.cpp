@@ -56,7 +56,7 @@ const Fields<ServerOptions>& server_fields() {
              "a serial master receives, applies and answers one client after the other"),
        field("apply_time", &Options::apply_time, duration(), otherwise("derived"),
              "time of a server to apply an update of the whole model"),
-       field<Options>({"apply_trace", "name or path", "", "none",
+       field<Options>({"apply_trace", Allowed({KeyType::name, KeyType::path}), "none",
                        "trace whose update times give the time of a server's update"},
                       [](const YamlValue& value, Options& options) { options.apply_trace = value; }),
        field("apply_arrays", &Options::apply_arrays, number(0, 1000),

@@ -54,7 +54,7 @@ Form<BucketSize> bucket_size() {
       value.expected("a size such as \"4 MiB\", tensor or model");
     return {.least = value.bytes(1)};
   };
-  return {"bytes or name", ">= 1 B, tensor, model", read,
+  return {Allowed({KeyType::bytes, KeyType::name}, {1}, {"tensor", "model"}), read,
           [text = form.default_text](const BucketSize& size) { return text(size.least); }};
 }
 

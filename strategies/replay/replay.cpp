@@ -187,7 +187,7 @@ ChakraRun example_run(int ranks) {
 const Keys& replay_keys() {
   static const Keys keys = joined_keys({training_keys(),
                                         communication_keys(),
-                                        {{"traces", "path", "", "required",
+                                        {{"traces", KeyType::path, "required",
                                           "folder with a Chakra trace of each rank, *.RANK.et, and "
                                           "comm_group.json where ranks have groups; or "
                                           "example: one all-reduce after a millisecond of compute"}}});
@@ -242,14 +242,16 @@ Plan read_replay(const YamlValue& value, const Setting& setting) {
 }  // namespace
 
 Strategy replay_strategy() {
-  return {"replay",
-          "replays Chakra execution traces, one of each rank, on another platform",
+  return {
+      .kind = "replay",
+      .what = "replays Chakra execution traces, one of each rank, on another platform",
+      .source =
           "S. Sridharan et al., Chakra: advancing performance benchmarking and co-design using standardized "
           "execution traces, arXiv:2305.14516",
-          read_replay,
-          replay_keys(),
-          "{kind: replay, traces: example}",
-          "small-cnn"};
+      .plan = read_replay,
+      .keys = replay_keys(),
+      .example = "{kind: replay, traces: example}",
+      .example_model = "small-cnn"};
 }
 
 }  // namespace stepcast

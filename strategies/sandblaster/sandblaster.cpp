@@ -319,16 +319,16 @@ int devices_of_all(const YamlValue& options) {
 }  // namespace
 
 Strategy sandblaster_strategy() {
-  return {"sandblaster",
+  return {
+      .kind = "sandblaster",
+      .what =
           "L-BFGS: a coordinator hands portions of a batch to replicas; sharded servers hold the parameters",
-          "J. Dean et al., Large scale distributed deep networks, NIPS 2012, section 4.2",
-          read_sandblaster,
-          sandblaster_keys(),
-          "{kind: sandblaster, server: colocated, tasks: 32}",
-          "small-cnn",
-          {},
-          nullptr,
-          devices_of_all};
+      .source = "J. Dean et al., Large scale distributed deep networks, NIPS 2012, section 4.2",
+      .plan = read_sandblaster,
+      .keys = sandblaster_keys(),
+      .example = "{kind: sandblaster, server: colocated, tasks: 32}",
+      .example_model = "small-cnn",
+      .server_devices = devices_of_all};
 }
 
 }  // namespace stepcast

@@ -75,7 +75,7 @@ Desk desk_of(const std::string& text) {
 
 std::string row(std::string_view name) {
   const Key& key = *find_key(desk_fields().keys(), name);
-  return std::string(key.type) + "|" + std::string(key.range) + "|" + std::string(key.default_value);
+  return types_text(key.allowed) + "|" + range_text(key.allowed) + "|" + std::string(key.default_value);
 }
 
 }  // namespace
@@ -192,17 +192,18 @@ TEST_CASE("a number that must have a source is refused without one", "[core][fie
 namespace {
 
 const Keys& inner_keys() {
-  static const Keys keys{{"size", "bytes", ">= 1 B", "required", "a size"}};
+  static const Keys keys{{"size", Allowed(KeyType::bytes, {1}), "required", "a size"}};
   return keys;
 }
 
 Keys sample_keys() {
-  return joined_keys({{{"kind", "name", "flat, deep", "required", "the kind"},
-                       {"count", "integer", "1 to 10,000", "1", "a count"},
-                       {"share", "number", "0 to below 1", "0", "a share"},
-                       {"inner", "mapping", "", "none", "a mapping", inner_keys},
-                       {"rows", "list of mappings", "", "none", "rows", inner_keys}},
-                      only_with("deep", {{"levels", "list of integers", "1 to 7", "none", "levels"}})});
+  return joined_keys(
+      {{{"kind", Allowed(KeyType::name, {}, {"flat", "deep"}), "required", "the kind"},
+        {"count", Allowed(KeyType::integer, {1, 10000}), "1", "a count"},
+        {"share", Allowed(KeyType::number, {.low = 0, .high = 1, .without_high = true}), "0", "a share"},
+        {"inner", KeyType::mapping, "none", "a mapping", inner_keys},
+        {"rows", KeyType::mappings, "none", "rows", inner_keys}},
+       only_with("deep", {{"levels", Allowed(KeyType::integers, {1, 7}), "none", "levels"}})});
 }
 
 std::vector<std::string> errors_of(const std::string& text) {
@@ -215,7 +216,7 @@ using Texts = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("a former name of a key is refused with the present one", "[core][keys]") {
-  const Keys keys{renamed({"split_points", "list of names", "", "none", "points"}, "cuts")};
+  const Keys keys{renamed({"split_points", KeyType::names, "none", "points"}, "cuts")};
   const YamlNode node = parse_yaml("cuts: [a]", "f");
   CHECK_THROWS_WITH(read_map(YamlValue(node, "strategy"), keys),
                     "f:1:7: strategy.cuts: unknown key; did you mean \"split_points\"?");
@@ -223,20 +224,65 @@ TEST_CASE("a former name of a key is refused with the present one", "[core][keys
         Texts{"f:1:7: strategy.cuts: unknown key; did you mean \"split_points\"?"});
 }
 
-TEST_CASE("the types and words of a key are its alternatives", "[core][keys]") {
-  CHECK(types_of({"k", "name, path or mapping", "", "", ""}) == Texts{"name", "path", "mapping"});
-  CHECK(types_of({"k", "bytes", "", "", ""}) == Texts{"bytes"});
-  CHECK(allowed_words({"k", "bytes or name", ">= 1 B, tensor, model", "", ""}) == Texts{"tensor", "model"});
-  CHECK(allowed_words({"k", "name", "stepcast show strategies lists them", "", ""}).empty());
+TEST_CASE("types are named in their order, with articles in errors", "[core][keys]") {
+  CHECK(types_text(KeyType::work_rate) == "work rate");
+  CHECK(types_text(Allowed({KeyType::integer, KeyType::integers, KeyType::name, KeyType::mapping})) ==
+        "integer, list of integers, name or mapping");
+  CHECK(types_text(Allowed({KeyType::boolean, KeyType::integer, KeyType::path}), true) ==
+        "a boolean, an integer or a path");
+  CHECK(types_text(Allowed({KeyType::bytes, KeyType::name}), true) == "bytes or a name");
+  CHECK(types_text(Allowed({KeyType::text, KeyType::texts}), true) == "text or a list of texts");
 }
 
-TEST_CASE("a range is read from its text", "[core][keys]") {
-  const auto range = [](const std::string& text) { return number_range({"k", "number", text, "", ""}); };
-  CHECK(range("1 to 10,000")->high == 10000);
-  CHECK(range("0 to below 1")->without_high);
-  CHECK(range("> 0")->without_low);
-  CHECK(range(">= 1 ms, best")->low == 1e-3);
-  CHECK(!range("a divisor of the workers"));
+TEST_CASE("each type has a name of its own, and lists have items of the type that they name",
+          "[core][keys]") {
+  Texts names;
+  for (auto one = KeyType::text; one <= KeyType::mappings; one = KeyType(ordinal(one) + 1)) {
+    names.push_back(types_text(one));
+    CHECK(is_list(one) == names.back().starts_with("list"));
+    if (one > KeyType::values && one != KeyType::layers)
+      CHECK(names.back() == "list of " + types_text(item_of(one)) + "s");
+  }
+  CHECK(item_of(KeyType::layers) == KeyType::layer);
+  for (const KeyType any : {KeyType::list, KeyType::lists, KeyType::values})
+    CHECK(item_of(any) == KeyType::value);
+  std::ranges::sort(names);
+  CHECK(std::ranges::adjacent_find(names) == names.end());
+}
+
+TEST_CASE("what a key allows is said in words", "[core][keys]") {
+  CHECK(range_text(Allowed(KeyType::integer, {1, 10'000})) == "1 to 10,000");
+  CHECK(range_text(Allowed(KeyType::integers, {0, 1'234'000})) == "0 to 1,234,000");
+  CHECK(range_text(Allowed(KeyType::number, {1e-9, 1000})) == "1e-9 to 1e3");
+  CHECK(range_text(Allowed(KeyType::number, {.low = 0, .high = 1, .without_high = true})) == "0 to below 1");
+  CHECK(range_text(Allowed(KeyType::bandwidth, {.low = 0, .without_low = true})) == "> 0");
+  CHECK(range_text(Allowed({KeyType::bytes, KeyType::name}, {2048}, {"tensor", "model"})) ==
+        ">= 2 KiB, tensor, model");
+  CHECK(range_text(Allowed(KeyType::integer, {}, {}, "a divisor of the workers")) ==
+        "a divisor of the workers");
+  CHECK(range_text({KeyType::integer}).empty());
+  CHECK(allowed_text(Allowed(KeyType::time, {1e-3})) == "time: >= 1 ms");
+  CHECK(allowed_text({KeyType::texts}) == "list of texts");
+}
+
+TEST_CASE("a value has the largest unit that is not above it", "[core][keys]") {
+  CHECK(value_text(KeyType::number, 1e-8) == "1e-8");
+  CHECK(value_text(KeyType::integer, 4096) == "4096");
+  CHECK(value_text(KeyType::time, 0) == "0 s");
+  CHECK(value_text(KeyType::time, 0.018) == "18 ms");
+  CHECK(value_text(KeyType::time, 2e-10) == "0.2 ns");
+  CHECK(value_text(KeyType::bytes, 0) == "0 B");
+  CHECK(value_text(KeyType::bytes, 25 << 20) == "25 MiB");
+  CHECK(value_text(KeyType::bytes, 1.5e9) == "1.5 GB");
+  CHECK(value_text(KeyType::bandwidth, 12.5e9) == "12.5 GB/s");
+  CHECK(value_text(KeyType::work_rate, 0.5) == "0.5 flop/s");
+}
+
+TEST_CASE("what a key allows keeps its words", "[core][keys]") {
+  const Allowed model({KeyType::bytes, KeyType::name}, {1}, {"tensor", "model"});
+  CHECK(model.words() == Texts{"tensor", "model"});
+  CHECK(&Allowed(KeyType::name, {}, {"tensor", "model"}).words() == &model.words());  // kept once
+  CHECK(Allowed(KeyType::name, {}, {}, "one of a list").words().empty());
 }
 
 TEST_CASE("the keys of a kind are those of all kinds and its own", "[core][keys]") {
@@ -262,7 +308,8 @@ TEST_CASE("a mapping without errors has none, and every error of a mapping is fo
 }
 
 TEST_CASE("a value that must have a source is refused without one", "[core][keys][errors]") {
-  const Keys must = with_sources({{"peak", "number", ">= 0", "required", "a rate"}}, Key::Source::must);
+  const Keys must =
+      with_sources({{"peak", Allowed(KeyType::number, {0}), "required", "a rate"}}, Key::Source::must);
   const auto errors = [&](const std::string& text) {
     const YamlNode node = parse_yaml(text, "f");
     return key_errors(YamlValue(node, ""), must, Required::all);
@@ -275,26 +322,28 @@ TEST_CASE("a value that must have a source is refused without one", "[core][keys
 namespace {
 
 const std::vector<KindKeys>& sample_kinds() {
-  static const std::vector<KindKeys> kinds{
-      {"ring",
-       {{"kind", "name", "", "required", "the kind"}, {"chunks", "integer", "1 to 8", "1", "chunks"}}},
-      {"tree",
-       {{"kind", "name", "", "required", "the kind"}, {"degree", "integer", ">= 2", "2", "a degree"}}}};
+  static const std::vector<KindKeys> kinds{{"ring",
+                                            {{"kind", KeyType::name, "required", "the kind"},
+                                             {"chunks", Allowed(KeyType::integer, {1, 8}), "1", "chunks"}}},
+                                           {"tree",
+                                            {{"kind", KeyType::name, "required", "the kind"},
+                                             {"degree", Allowed(KeyType::integer, {2}), "2", "a degree"}}}};
   return kinds;
 }
 
 /// Keys of all types, one of which is a mapping whose keys its `kind` decides.
 const Keys& typed_keys() {
-  static const Keys keys{{"plan", "mapping", "", "none", "a plan", nullptr, sample_kinds},
-                         {"rate", "work rate", "", "none", "a rate"},
-                         {"speed", "bandwidth", "> 0", "none", "a speed"},
-                         {"pause", "time", ">= 0", "none", "a pause"},
-                         {"on", "boolean", "", "none", "a switch"},
-                         {"size", "bytes or name", ">= 1 B, tensor", "none", "a size"},
-                         {"inner", "mapping", "", "none", "a mapping", inner_keys},
-                         {"any", "mapping", "", "none", "any mapping"},
-                         {"names", "list of texts", "", "none", "names"},
-                         {"pairs", "list of lists", "", "none", "pairs"}};
+  static const Keys keys{
+      {"plan", KeyType::mapping, "none", "a plan", nullptr, sample_kinds},
+      {"rate", KeyType::work_rate, "none", "a rate"},
+      {"speed", Allowed(KeyType::bandwidth, {.low = 0, .without_low = true}), "none", "a speed"},
+      {"pause", Allowed(KeyType::time, {0}), "none", "a pause"},
+      {"on", KeyType::boolean, "none", "a switch"},
+      {"size", Allowed({KeyType::bytes, KeyType::name}, {1}, {"tensor"}), "none", "a size"},
+      {"inner", KeyType::mapping, "none", "a mapping", inner_keys},
+      {"any", KeyType::mapping, "none", "any mapping"},
+      {"names", KeyType::texts, "none", "names"},
+      {"pairs", KeyType::lists, "none", "pairs"}};
   return keys;
 }
 
@@ -317,7 +366,6 @@ TEST_CASE("keys have the paths that lead to them, once for each kind of a mappin
   for (const auto& [path, key] : keys_with_paths(sample_keys())) of_samples.push_back(path);
   CHECK(of_samples == key_paths(sample_keys()));  // keys inside lists have no path
   CHECK_THROWS_WITH(keys_named(typed_keys(), {"rate", "rates"}), "keys_named: no key rates");
-  CHECK(types_of({"k", "", "", "", ""}).empty());
 }
 
 TEST_CASE("each type of value is checked, also inside a mapping whose kind decides", "[core][keys][errors]") {
@@ -349,14 +397,5 @@ TEST_CASE("each type of value is checked, also inside a mapping whose kind decid
         Texts{"f:1:1: expected a mapping with keys plan, rate, speed, pause, on, size, inner, any, names, "
               "pairs, got a list"});
   CHECK(typed_errors("names: [[1]]").size() == 1);
-}
-
-TEST_CASE("a range whose ends are no numbers is none", "[core][keys]") {
-  const auto range = [](const std::string& text) { return number_range({"k", "number", text, "", ""}); };
-  CHECK(!range("1 to many"));
-  CHECK(!range("few to 3"));
-  CHECK(!range(">= some"));
-  CHECK(range("> 1 GB/s")->low == 1e9);
-  CHECK(range(">= 2 KiB")->low == 2048);
-  CHECK(allowed_words({"k", "name", "f32, Mixed", "", ""}).empty());  // no word of a list of names
+  CHECK(typed_errors("pairs: [1, {a: 2}]") == Texts{});  // the reader knows what a pair is
 }

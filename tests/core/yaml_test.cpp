@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "core/yaml_text.hpp"
 
 namespace stepcast::yaml_test {
 TEST_CASE("every accessor says where, which key, what it expected and what it got", "[core][errors]") {
@@ -224,15 +223,16 @@ TEST_CASE("a missing file and a folder are refused by name", "[core][errors]") {
 
 TEST_CASE("a quoted text is read back as it was", "[core]") {
   for (const std::string text : {"a \"b\" \\ c", "null", "12", "# {a: b}", "line\n\ttab", "\u00e4 \u20ac"}) {
-    const YamlNode node = parse_yaml("key: " + quoted(text), "test.yaml");
+    const YamlNode node = parse_yaml("key: " + yaml_quoted(text), "test.yaml");
     CHECK(YamlValue(node, "").any_map().at("key").text() == text);
   }
-  CHECK(quoted("\x01 \x7f") == "\"\\x01 \\x7f\"");
-  CHECK(quoted("v7.\xE5s \xE2\x82\xAC") == "\"v7.\uFFFDs \u20AC\"");  // bytes that are no text are replaced
+  CHECK(yaml_quoted("\x01 \x7f") == "\"\\x01 \\x7f\"");
+  CHECK(yaml_quoted("v7.\xE5s \xE2\x82\xAC") ==
+        "\"v7.\uFFFDs \u20AC\"");  // bytes that are no text are replaced
 }
 
 TEST_CASE("numbers are a list with six significant digits", "[core]") {
-  CHECK(numbers({1.5, 2e-6, 1.0 / 3}) == "[1.5, 2e-06, 0.333333]");
-  CHECK(numbers(std::vector<double>{}) == "[]");
+  CHECK(yaml_numbers({1.5, 2e-6, 1.0 / 3}) == "[1.5, 2e-06, 0.333333]");
+  CHECK(yaml_numbers(std::vector<double>{}) == "[]");
 }
 }  // namespace stepcast::yaml_test

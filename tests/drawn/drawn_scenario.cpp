@@ -47,7 +47,7 @@ const std::map<std::string_view, std::vector<std::string>>& special_values() {
 }
 
 std::string drawn_integer(const Key& key, Draws& draws) {
-  const NumberRange range = number_range(key).value_or(NumberRange{});
+  const NumberRange& range = key.allowed.numbers;
   const double low = std::isfinite(range.low) ? range.low : 0;
   const double grown =
       low >= 1 ? low * draws.one_of({1, 2, 2, 3, 4, 8}) : low + draws.one_of({0, 1, 1, 2, 4});
@@ -56,7 +56,7 @@ std::string drawn_integer(const Key& key, Draws& draws) {
 
 /// Around the default value, or from the least value up.
 std::string drawn_number(const Key& key, Draws& draws) {
-  const NumberRange range = number_range(key).value_or(NumberRange{});
+  const NumberRange& range = key.allowed.numbers;
   const auto usual = parse_number(key.default_value);
   const double low = std::isfinite(range.low) ? range.low : 0;
   const double number =
@@ -65,26 +65,25 @@ std::string drawn_number(const Key& key, Draws& draws) {
 }
 
 /// A value of one of the key's types; empty: no value of this type can be drawn.
-std::string drawn_value(const Key& key, std::string_view type, const std::vector<std::string>& layers,
-                        Draws& draws) {
-  if (type.starts_with("boolean")) return draws.one_of({"true", "false"});
-  if (type.starts_with("integer")) return drawn_integer(key, draws);
-  if (type.starts_with("number")) return drawn_number(key, draws);
-  if (type.starts_with("time")) return short_text(draws.log_between(1, 2000)) + " us";
-  if (type.starts_with("bytes")) return short_text(draws.log_between(4, 16384)) + " KiB";
-  if (type.starts_with("bandwidth")) return short_text(draws.log_between(0.5, 100)) + " GB/s";
-  if (type == "name of a layer") return draws.one_of(layers);
-  if (type == "list of layer names") return "[" + draws.one_of(layers) + "]";
-  if (type.starts_with("mapping") && key.inside != nullptr)
+std::string drawn_value(const Key& key, KeyType type, const std::vector<std::string>& layers, Draws& draws) {
+  if (type == KeyType::boolean) return draws.one_of({"true", "false"});
+  if (type == KeyType::integer) return drawn_integer(key, draws);
+  if (type == KeyType::number) return drawn_number(key, draws);
+  if (type == KeyType::time) return short_text(draws.log_between(1, 2000)) + " us";
+  if (type == KeyType::bytes) return short_text(draws.log_between(4, 16384)) + " KiB";
+  if (type == KeyType::bandwidth) return short_text(draws.log_between(0.5, 100)) + " GB/s";
+  if (type == KeyType::layer) return draws.one_of(layers);
+  if (type == KeyType::layers) return "[" + draws.one_of(layers) + "]";
+  if (type == KeyType::mapping && key.inside != nullptr)
     return "{" + drawn_keys(key.inside(), "", layers, draws) + "}";
-  const auto words = allowed_words(key);
-  return type == "name" && !words.empty() ? draws.one_of(words) : "";
+  const auto& words = key.allowed.words();
+  return type == KeyType::name && !words.empty() ? draws.one_of(words) : "";
 }
 
 std::string drawn_value(const Key& key, const std::vector<std::string>& layers, Draws& draws) {
   const auto special = special_values().find(key.name);
   if (special != special_values().end()) return special->second.empty() ? "" : draws.one_of(special->second);
-  return drawn_value(key, draws.one_of(types_of(key)), layers, draws);
+  return drawn_value(key, draws.one_of(key.allowed.types()), layers, draws);
 }
 
 /// Whether a key is required beside the keys that are there: "required with validate_every".

@@ -9,7 +9,7 @@
 using namespace stepcast;
 
 // Counts of a simulation's operations, which are equal on all machines. So a test can limit their growth with
-// the number of workers; times would be too noisy. The cases are the benchmark's own (bench/cases/).
+// the number of workers; times would be too noisy. The cases are the benchmark's own (bench/cases.yaml).
 
 namespace {
 
@@ -25,7 +25,7 @@ struct Counts {
 
 Counts counts_of(const std::string& name, int workers) {
   const auto numbers = numbers_from_child(5, [&] {
-    const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases/" + name + ".yaml";
+    const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases.yaml#bench-" + name;
     const Scenario scenario =
         read_scenario(file, {parse_assignment("sweep={workers: [" + std::to_string(workers) + "]}")});
     Library library;

@@ -79,7 +79,7 @@ TEST_CASE("a dead cable with a second way slows a training, or costs nothing", "
   CHECK(3600 * unused[1] == Approx(kSteps * unused[2]));
 }
 
-// Case P of the benchmarks (bench/cases/p.yaml: 16 shards, 102 MB, every link shared), at sizes where
+// Case P of the benchmarks (bench/cases.yaml: 16 shards, 102 MB, every link shared), at sizes where
 // SimGrid's own max-min sharing runs in a second or so.
 
 namespace {
@@ -88,7 +88,7 @@ namespace {
 /// (message).
 double step_seconds(int workers, const char* form, const char* noise) {
   return number_from_child([&] {
-    const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases/p.yaml";
+    const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases.yaml#bench-p";
     const Scenario scenario = read_scenario(file, {});
     Library library;
     const Experiment experiment = build_experiment(

@@ -85,7 +85,7 @@ struct Taken {
 
 Taken memory_of(int workers, int shards, int steps) {
   const auto numbers = numbers_from_child(2, [&] {
-    const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases/p.yaml";
+    const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases.yaml#bench-p";
     const Scenario scenario =
         read_scenario(file, {parse_assignment("sweep={workers: [" + std::to_string(workers) + "]}"),
                              parse_assignment("strategy.shards=" + std::to_string(shards)),

@@ -53,7 +53,7 @@ namespace {
 
 /// A case of bench/ with one value of the sweep.
 Experiment benchmark(const std::string& name, int workers, const std::vector<std::string>& settings) {
-  const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases/" + name + ".yaml";
+  const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases.yaml#bench-" + name;
   const Scenario scenario = read_scenario(file, {});
   std::vector<Assignment> values{parse_assignment("workers=" + std::to_string(workers))};
   for (const std::string& setting : settings) values.push_back(parse_assignment(setting));

@@ -8,7 +8,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "core/yaml_text.hpp"
+#include "core/yaml.hpp"
 #include "report/statistics/statistics.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "validate/measure/link_benchmark.hpp"
@@ -355,9 +355,9 @@ std::string storage_text(const MeasuredPlatform& platform) {
 
 std::string platform_text(const MeasuredPlatform& platform) {
   const bool one = !platform.cluster.several_nodes();
-  return fmt::format("name: {}\nsource: {}\ndevice: {}\n{}{}", quoted(platform.name), quoted(platform.source),
-                     platform.device, one ? one_machine(platform) : several_nodes(platform),
-                     storage_text(platform));
+  return fmt::format("name: {}\nsource: {}\ndevice: {}\n{}{}", yaml_quoted(platform.name),
+                     yaml_quoted(platform.source), platform.device,
+                     one ? one_machine(platform) : several_nodes(platform), storage_text(platform));
 }
 
 YamlNode placeholder_platform(const Cluster& cluster) {

@@ -8,34 +8,37 @@ using namespace stepcast;
 namespace {
 
 const Keys& size_keys() {
-  static const Keys keys{{"size", "bytes", ">= 1 B", "required", "a size"}};
+  static const Keys keys{{"size", Allowed(KeyType::bytes, {1}), "required", "a size"}};
   return keys;
 }
 
 Keys sample_keys() {
-  return joined_keys({{{"kind", "name", "flat, deep", "required", "the kind | or not"},
-                       {"share", "number", "0 to below 1", "0", "a share"},
-                       {"bucket", "bytes or name", ">= 1 B, model", "25 MiB", "a bucket", nullptr},
-                       {"inner", "mapping", "", "none", "a mapping", size_keys}},
-                      only_with("deep", {{"levels", "list of integers", "1 to 7", "required", "levels"}})});
+  return joined_keys(
+      {{{"kind", Allowed(KeyType::name, {}, {"flat", "deep"}), "required", "the kind | or not"},
+        {"share", Allowed(KeyType::number, {.low = 0, .high = 1, .without_high = true}), "0", "a share"},
+        {"bucket", Allowed({KeyType::bytes, KeyType::name}, {1}, {"model"}), "25 MiB", "a bucket", nullptr},
+        {"inner", KeyType::mapping, "none", "a mapping", size_keys}},
+       only_with("deep", {{"levels", Allowed(KeyType::integers, {1, 7}), "required", "levels"}})});
 }
 
 const std::vector<KindKeys>& strategies_of_sample() {
   static const std::vector<KindKeys> kinds{
       {"ring",
-       {{"kind", "name", "see the list", "required", "the kind"}, {"bucket", "bytes", "", "none", ""}}},
+       {{"kind", Allowed(KeyType::name, {}, {}, "see the list"), "required", "the kind"},
+        {"bucket", KeyType::bytes, "none", ""}}},
       {"tree",
-       {{"kind", "name", "see the list", "required", "the kind"}, {"deep", "boolean", "", "none", ""}}}};
+       {{"kind", Allowed(KeyType::name, {}, {}, "see the list"), "required", "the kind"},
+        {"deep", KeyType::boolean, "none", ""}}}};
   return kinds;
 }
 
 Keys sample_with_sweep() {
-  Key strategy{"strategy", "mapping", "", "required", "how to train"};
+  Key strategy{"strategy", KeyType::mapping, "required", "how to train"};
   strategy.by_kind = strategies_of_sample;
   return {strategy,
-          {"placement", "name", "packed, spread", "packed", "where"},
-          {"set", "mapping of values", "", "none", "values"},
-          {"sweep", "sweep", "", "none", "values that vary"}};
+          {"placement", Allowed(KeyType::name, {}, {"packed", "spread"}), "packed", "where"},
+          {"set", KeyType::settings, "none", "values"},
+          {"sweep", KeyType::sweep, "none", "values that vary"}};
 }
 
 }  // namespace

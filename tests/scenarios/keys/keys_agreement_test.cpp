@@ -56,7 +56,8 @@ void for_each_key(const Keys& keys, const std::string& prefix, const Visit& visi
   for (const Key& key : keys) {
     const std::string path = prefix + std::string(key.name);
     visit(path, key);
-    if (key.inside != nullptr && key.type == "mapping") for_each_key(key.inside(), path + ".", visit);
+    if (key.inside != nullptr && key.allowed.is(KeyType::mapping))
+      for_each_key(key.inside(), path + ".", visit);
   }
 }
 
@@ -67,7 +68,8 @@ const char* kSynchronous = "{kind: synchronous}";
 TEST_CASE("a key that no table has is refused everywhere in a scenario", "[scenarios][keys]") {
   const YamlNode run = whole_run(kSynchronous);
   for_each_key(run_keys(), "", [&](const std::string& path, const Key& key) {
-    if (key.inside == nullptr || key.type != "mapping" || path == "proposal" || run.find(path) == nullptr)
+    if (key.inside == nullptr || !key.allowed.is(KeyType::mapping) || path == "proposal" ||
+        run.find(path) == nullptr)
       return;
     const std::string unknown = path + ".unknown_key";
     CAPTURE(unknown);
