@@ -165,8 +165,8 @@ pid_t spawn(const std::vector<std::string>& command, const std::string& text,
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (output < 0) throw std::system_error(errno, std::generic_category(), log.string());
   const int input = file_with(text);
-  if (output < 0 || input < 0) throw std::system_error(errno, std::generic_category(), log.string());
   const pid_t parent = getpid(), child = fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (child == 0) {
