@@ -254,11 +254,12 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 
 namespace {
 
-/// Sets the values, and NCCL's version by `year`, unless the platform is written in place or a value sets its
+/// Sets the values, and NCCL's version by `year`, unless the platform is the user's own or a value sets its
 /// software.
 void apply_with_year(YamlNode& document, std::vector<Assignment> values, Library& library) {
   const YamlNode* platform = document.find("platform");
-  const bool named = platform == nullptr || platform->kind == YamlNode::Kind::scalar;
+  const bool named =
+      platform == nullptr || (platform->kind == YamlNode::Kind::scalar && !platform->text.ends_with(".yaml"));
   const bool usual = named && std::ranges::none_of(values, [](const Assignment& one) {
                        return one.path.starts_with("platform.software");
                      });

@@ -17,10 +17,10 @@ const Words<PlacementRule>& placement_words() {
 namespace {
 
 /// Workers in each of the fewest nodes that hold them: as many in each, as torchrun and Slurm's
-/// --ntasks-per-node start them, where these are whole fours (64 in each of two racks of 72). Else nodes are
-/// filled one after the other.
+/// --ntasks-per-node start them, where these are whole eights, which groups of tensor parallelism divide (64
+/// in each of two racks of 72). Else nodes are filled one after the other.
 int in_each_node(int devices, int workers) {
-  constexpr int kTogether = 4;
+  constexpr int kTogether = 8;
   const int nodes = (workers + devices - 1) / devices, each = workers / nodes;
   return workers % nodes == 0 && each % kTogether == 0 ? each : devices;
 }

@@ -142,9 +142,9 @@ const Fields<RunKeys>& run_fields() {
                "unless one of `kernels.precision`, `strategy.precision: f32` and `strategy.compression` is "
                "given",
                kernel_choice_keys}),
-      field("year", &RunKeys::year, integer(2012, 2040), otherwise("today"),
-            "what libraries had then: the usual kernels of `trace: derived`, and NCCL where `platform` is a "
-            "name"),
+      field("year", &RunKeys::year, integer(2012, 2040), otherwise("none"),
+            "what libraries had then, not today: the usual kernels of `trace: derived`, and NCCL where "
+            "`platform` is a name"),
       by_hand(
           {"passes", KeyType::mappings, "each pass once", "how often a step runs each pass", passes_keys}),
       by_hand({"platform", Allowed({KeyType::name, KeyType::path, KeyType::mapping}), "required",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "core/error.hpp"
@@ -76,10 +77,22 @@ void assign_kernels(YamlNode& document, const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+/// True if every worker has the whole network: no axis of a mesh but data, nothing partitioned.
+bool is_replicated(const YamlNode& strategy) {
+  const YamlNode *mesh = strategy.find("mesh"), *shard = strategy.find("shard");
+  const auto one = [](const auto& axis) { return axis.first.text == "data" || axis.second.text == "1"; };
+  return (mesh == nullptr || std::ranges::all_of(mesh->entries, one)) &&
+         (shard == nullptr || shard->text == "none");
+}
+
+}  // namespace
+
 bool takes_autocast(const YamlNode& strategy) {
   const YamlNode *kind = strategy.find("kind"), *like = strategy.find("like");
   return kind != nullptr && kind->text == kPlainReplicas &&
-         (like == nullptr || like->text == "pytorch-ddp") && !names_mesh(strategy);
+         (like == nullptr || like->text == "pytorch-ddp") && is_replicated(strategy);
 }
 
 void apply_usual_kernels(YamlNode& document, const Model& model, const Device& device) {

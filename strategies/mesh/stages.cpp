@@ -98,7 +98,10 @@ namespace {
 /// --account-for-embedding-in-pipeline-split): 126 blocks are 128 for 64 runs.
 Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
   const std::size_t blocks = model.blocks.size(), count = runs;
-  const std::size_t ends = blocks % count == 0 || (blocks + 2) % count != 0 || blocks + 2 == count ? 0 : 1;
+  const bool has_ends = blocks > 0 && model.blocks.front().first > 0 &&
+                        model.blocks.back().last < std::ssize(model.layers);  // for runs of their own
+  const bool counts = blocks % count != 0 && (blocks + 2) % count == 0 && (blocks + 2 > count || has_ends);
+  const std::size_t ends = counts ? 1 : 0;
   if (count > 1 && (blocks == 0 || (blocks + 2 * ends) % count != 0))
     split.refuse(
         fmt::format("{} blocks cannot be divided equally among {} stages; give split: time or "
@@ -106,7 +109,10 @@ Stages equal_blocks(const YamlValue& split, const Model& model, int runs) {
                     blocks, runs));
   Stages starts{0};
   const std::size_t each = (blocks + 2 * ends) / count;
-  for (std::size_t run = 1; run < count; ++run) starts.push_back(model.blocks[run * each - ends].first);
+  for (std::size_t run = 1; run < count; ++run) {
+    const std::size_t block = run * each - ends;
+    starts.push_back(block < blocks ? model.blocks[block].first : model.blocks.back().last);
+  }
   starts.push_back(model.layers.size());
   return starts;
 }

@@ -144,11 +144,11 @@ double mean_hops(const Platform& platform, PlacementRule rule) {
 
 TEST_CASE("packed placement fills node after node", "[scenarios]") {
   CHECK(place_workers(small(), 5, PlacementRule::packed, 1) == Devices{0, 1, 2, 3, 4});
-  Platform racks = small();  // of 18 devices: 24 workers are 12 in each of two
+  Platform racks = small();  // of 18 devices: 32 workers are 16 in each of two
   racks.devices_per_node = 18;
-  const Devices halves = place_workers(racks, 24, PlacementRule::packed, 1);
-  CHECK(std::vector{halves[11], halves[12], halves[23]} == std::vector{11, 18, 29});
-  CHECK(place_workers(racks, 22, PlacementRule::packed, 1).back() == 21);
+  const Devices halves = place_workers(racks, 32, PlacementRule::packed, 1);
+  CHECK(std::vector{halves[15], halves[16], halves[31]} == std::vector{15, 18, 33});
+  CHECK(place_workers(racks, 24, PlacementRule::packed, 1).back() == 23);
   CHECK(even_ranks_per_node(small(), {0, 1, 2, 3, 4, 5}) == 3);
   CHECK(even_ranks_per_node(small(), {0, 1, 2, 3, 4}) == 1);
   CHECK(even_ranks_per_node(small(), {0, 1}) == 2);
