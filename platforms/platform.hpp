@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/keys.hpp"
 #include "core/typed_numbers.hpp"

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 

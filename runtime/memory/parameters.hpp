@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/network/network.hpp"

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "runtime/collectives/rank_collectives.hpp"

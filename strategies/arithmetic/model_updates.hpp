@@ -4,6 +4,7 @@
 #include <deque>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/words.hpp"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "core/memory.hpp"
 #include "core/typed_numbers.hpp"

@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
