@@ -258,7 +258,7 @@ TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
   refused("schedule: dual_pipe, micro_batches: 7",
           "65: strategy.micro_batches: dual_pipe needs an even number of micro-batches, at least 8, got 7");
   refused("schedule: dual_pipe, micro_batches: 8, recompute: true",
-          "79: strategy.recompute: expected selective or operators, with schedule: dual_pipe, got true");
+          "79: strategy.recompute: expected selective or operators, with schedule: dual_pipe, got \"true\"");
   refused("split_points: [b, b, d]",
           "47: strategy.split_points[1]: expected the first layer of a stage, after that of the stage "
           "before, got \"b\"");
