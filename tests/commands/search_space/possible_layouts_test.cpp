@@ -78,10 +78,9 @@ TEST_CASE("replicas of a network with experts share them", "[commands]") {
 
 TEST_CASE("layouts hold whatever kind the stack has", "[commands]") {
   const std::string text =
-      "name: t\nmodel: {name: gpt, source: s, transformer_stack: {layers: 2, width: 64, heads: 4, sequence: "
-      "8, "
-      "vocabulary: 16}}\ntrace: derived\nplatform: dgx-a100\nworkers: 4\nglobal_batch: 16\nstrategy: {kind: "
-      "synchronous, like: pytorch-fsdp}\n";
+      "name: t\nmodel: {name: gpt, source: s, transformer_stack: {layers: 8, width: 512, heads: 4, "
+      "sequence: 8, vocabulary: 16}}\ntrace: derived\nplatform: dgx-a100\nworkers: 4\nglobal_batch: 16\n"
+      "strategy: {kind: synchronous, like: pytorch-fsdp, bucket: 1 MiB}\n";
   const Scenario scenario = scenario_of(text);
   Library library;
   const auto memory = [&](int zero) {
