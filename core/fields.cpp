@@ -8,7 +8,7 @@
 namespace stepcast {
 namespace {
 
-constexpr auto number_text = [](double number) { return value_text(KeyType::number, number); };
+constexpr auto kNumberText = [](double number) { return value_text(KeyType::number, number); };
 
 /// The value of `{value: ..., source: ...}`; a value without a source is refused.
 YamlValue with_its_source(const YamlValue& value) {
@@ -26,7 +26,7 @@ YamlValue without_source(const YamlValue& value, const std::string& expected) {
 
 Form<double> number(double low, double high) {
   return {Allowed(KeyType::number, {low, high}),
-          [low, high](const YamlValue& value) { return value.number(low, high); }, number_text};
+          [low, high](const YamlValue& value) { return value.number(low, high); }, kNumberText};
 }
 
 Form<double> number_below(double low, double end) {
@@ -36,7 +36,7 @@ Form<double> number_below(double low, double end) {
     if (number >= end) value.expected(fmt::format("a number from {}", range_text(allowed)));
     return number;
   };
-  return {allowed, read, number_text};
+  return {allowed, read, kNumberText};
 }
 
 Form<std::int64_t> integer(std::int64_t low, std::int64_t high) {

@@ -35,7 +35,7 @@ std::string child_path(const std::string& parent, std::string_view key) {
 /// Advice for an unknown key: the nearest known key. All known keys are listed where they are few, or where
 /// none is near.
 std::string alternatives_to(std::string_view key, const std::vector<std::string>& known) {
-  const std::string nearest = word_advice(key, known);
+  std::string nearest = word_advice(key, known);
   if (!nearest.empty() && known.size() > kShortList) return nearest;
   return fmt::format("{} (expected one of: {})", nearest, fmt::join(known, ", "));
 }
