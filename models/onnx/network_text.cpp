@@ -191,7 +191,7 @@ std::string onnx_network_text(std::istream& bytes, const std::string& file, cons
       add_loss(writer, "softmax_cross_entropy", layer_of_output(writer, output.name()));
   }
   check_removed(writer);
-  const std::string text = text_of(writer, name);
+  std::string text = text_of(writer, name);
   check_text(writer, text);
   return text;
 }

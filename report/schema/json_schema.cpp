@@ -241,8 +241,9 @@ std::string in_lines(const SchemaJson& object, const std::string& indent) {
   std::string text;
   for (const auto& [name, value] : object.items()) {
     const bool inner = indent.size() == 1 && (name == "properties" || name == "definitions");
-    text += fmt::format("{}{}\"{}\": {}", text.empty() ? "" : ",\n", indent, name,
-                        inner ? "{\n" + in_lines(value, indent + " ") + "\n" + indent + "}" : value.dump());
+    text += fmt::format(
+        "{}{}\"{}\": {}", text.empty() ? "" : ",\n", indent, name,
+        inner ? fmt::format("{{\n{}\n{}}}", in_lines(value, indent + " "), indent) : value.dump());
   }
   return text;
 }
@@ -272,7 +273,7 @@ std::string code(const std::string& text) {
 
 std::string type_cell(const Key& key) {
   const bool words = !key.allowed.words().empty(), name = key.allowed.is(KeyType::name);
-  const std::string type = types_text(key.allowed), range = range_text(key.allowed, "`");
+  std::string type = types_text(key.allowed), range = range_text(key.allowed, "`");
   if (name) return words ? range : type;
   if (range.empty()) return type;
   return type + (words ? ": " : range.starts_with('>') ? " " : ", ") + range;
@@ -280,7 +281,7 @@ std::string type_cell(const Key& key) {
 
 /// A default that is YAML text is marked as code; a phrase is not.
 std::string default_cell(const Key& key) {
-  const std::string text(key.default_value);
+  std::string text(key.default_value);
   const auto is = [&](const char* word) { return text == word; };
   const std::vector<std::string>& words = key.allowed.words();
   if (std::ranges::find(words, text) != words.end()) return code(text);
