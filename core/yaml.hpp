@@ -52,6 +52,8 @@ YamlNode read_yaml(const std::filesystem::path& file);
 std::vector<YamlNode> read_yaml_documents(const std::filesystem::path& file);
 /// Parses YAML text by the same rules. @param file_name  for error messages
 YamlNode parse_yaml(std::string_view text, const std::string& file_name);
+/// Parses what a file holds, or will hold: without its `version`, as read_yaml returns it.
+YamlNode parse_yaml_file(std::string_view text, const std::string& file_name);
 
 class YamlMap;
 

@@ -184,6 +184,12 @@ YamlNode parse_yaml(std::string_view text, const std::string& file_name) {
   return std::move(parse_documents(text, file_name, 1).front());
 }
 
+YamlNode parse_yaml_file(std::string_view text, const std::string& file_name) {
+  YamlNode root = parse_yaml(text, file_name);
+  take_version(root);
+  return root;
+}
+
 YamlNode read_yaml(const std::filesystem::path& file) {
   return std::move(read_documents(file, 1).front());
 }

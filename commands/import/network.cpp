@@ -30,7 +30,7 @@ void write_network(const std::string& text, const std::filesystem::path& output)
   check_writable(output.has_parent_path() ? output.parent_path() : ".");
   write_atomically(output, text);
   const Model model = read_written([&] {
-    const YamlNode written = parse_yaml(text, output.string());
+    const YamlNode written = parse_yaml_file(text, output.string());
     return read_model(YamlValue(written, ""));
   });
   const std::int64_t trained = trainable_parameters(model), untrained = all_parameters(model) - trained;

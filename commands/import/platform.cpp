@@ -73,7 +73,7 @@ void import_platform(const PlatformFiles& files) {
   check_writable(files.output.has_parent_path() ? files.output.parent_path() : ".");
   write_atomically(files.output, text);
   const Platform platform = read_written([&] {
-    const YamlNode written = parse_yaml(text, files.output.string());
+    const YamlNode written = parse_yaml_file(text, files.output.string());
     return read_platform(YamlValue(written, ""), described);
   });
   fmt::print("{}: {} nodes of {} {}, {} NICs a node\n", platform.name, platform.nodes,

@@ -24,9 +24,8 @@ enum class Points { first, first_or_last };
 /// Whether the first point of the scenario fits into memory, or the last if the first cannot be built, such
 /// as with fewer workers than parts; none if it cannot be built.
 std::optional<bool> fits(const Trials& trials, const ScenarioStart& start, Points points) {
-  YamlNode root = parse_yaml(scenario_text(start), trials.file.string());
-  std::erase_if(root.entries, [](const auto& entry) { return entry.first.text == "version"; });  // as files
-  const Scenario scenario = read_scenario_tree(root, trials.file);
+  const Scenario scenario =
+      read_scenario_tree(parse_yaml_file(scenario_text(start), trials.file.string()), trials.file);
   for (const Point* point : {&scenario.points.front(), &scenario.points.back()}) {
     try {
       return build_experiment(scenario.document, middle_values(scenario, *point), trials.library).plan.fits;

@@ -263,7 +263,8 @@ std::string platform_file_text(const DiscoveredPlatform& platform, const Device&
 # Check it: stepcast check FILE. Look at it: stepcast show platform FILE
 # Figures with the source "assumed" are to be replaced by a measurement (stepcast calibrate) or a data sheet. Bandwidths are
 # effective: what a benchmark reaches, some 96 % of a NIC's data sheet at best.
-{}name: {}
+{}version: 1
+name: {}
 source: "{}"
 device: {}  # a name (stepcast show device), or a file ending in .yaml with rates of your own device
 nodes: {}

@@ -264,7 +264,8 @@ void apply_with_year(YamlNode& document, std::vector<Assignment> values, Library
                        return one.path.starts_with("platform.software");
                      });
   apply(document, std::move(values), library);
-  if (usual) apply_year(document, library);
+  const auto nccl = usual ? nccl_of_year(document, library) : std::nullopt;
+  if (nccl) apply(document, {*nccl}, library);
 }
 
 }  // namespace

@@ -16,13 +16,13 @@ const Words<PlacementRule>& placement_words() {
 
 namespace {
 
-/// Workers in each of the fewest nodes that hold them: as many in each, as torchrun and Slurm's
-/// --ntasks-per-node start them, where these are whole eights, which groups of tensor parallelism divide (64
-/// in each of two racks of 72). Else nodes are filled one after the other.
+/// Workers of a node, if the fewest nodes are used. Nodes get equal numbers, as torchrun and Slurm's
+/// --ntasks-per-node start them, if these are multiples of 8, into which groups of tensor parallelism fit: 64
+/// in each of two racks of 72. Else a node is filled before the next.
 int in_each_node(int devices, int workers) {
-  constexpr int kTogether = 8;
+  constexpr int kMultiple = 8;
   const int nodes = (workers + devices - 1) / devices, each = workers / nodes;
-  return workers % nodes == 0 && each % kTogether == 0 ? each : devices;
+  return workers % nodes == 0 && each % kMultiple == 0 ? each : devices;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "models/work/model_flops.hpp"
 #include "platforms/platform_keys.hpp"
 #include "scenarios/experiment/noise_and_data.hpp"
+#include "scenarios/experiment/usual_kernels.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "strategies/registry.hpp"
 
@@ -138,13 +139,12 @@ const Fields<RunKeys>& run_fields() {
                "layer times: names in `models/traces/`, paths that end in `.yaml`, or `derived`"}),
       by_hand({"kernels", KeyType::mapping, "see its keys",
                "kernels of `trace: derived`; a transformer on tensor cores has bf16 (or else f16), flash "
-               "attention, AdamW, `strategy.precision: mixed` and, on replicas without a mesh, autocast "
+               "attention, AdamW, `strategy.precision: mixed` and, on whole replicas, autocast "
                "unless one of `kernels.precision`, `strategy.precision: f32` and `strategy.compression` is "
                "given",
                kernel_choice_keys}),
-      field("year", &RunKeys::year, integer(2012, 2040), otherwise("none"),
-            "what libraries had then, not today: the usual kernels of `trace: derived`, and NCCL where "
-            "`platform` is a name"),
+      checked<RunKeys>("year", integer(kFirstYear, kLastYear), otherwise("none"),
+                       "what libraries had then: kernels of `trace: derived`; NCCL of a `platform` by name"),
       by_hand(
           {"passes", KeyType::mappings, "each pass once", "how often a step runs each pass", passes_keys}),
       by_hand({"platform", Allowed({KeyType::name, KeyType::path, KeyType::mapping}), "required",

@@ -27,7 +27,6 @@ struct SimulationOptions {
 
 /// The keys of a run that need no other key to be read.
 struct RunKeys {
-  std::optional<int> year;
   std::optional<Noise> noise;
   PlacementRule placement = PlacementRule::packed;
   SimulationOptions simulation;

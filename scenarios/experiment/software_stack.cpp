@@ -1,6 +1,7 @@
 #include "scenarios/experiment/software_stack.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "core/fields.hpp"
@@ -149,19 +150,16 @@ std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library
   return stack_named(*like, library);
 }
 
-void apply_year(YamlNode& document, Library& library) {
-  const YamlNode* year = document.find("year");
-  if (year == nullptr || platform_value(document, "software.nccl", library) == nullptr) return;
+std::optional<Assignment> nccl_of_year(const YamlNode& document, Library& library) {
+  if (document.find("year") == nullptr || platform_value(document, "software.nccl", library) == nullptr)
+    return std::nullopt;
   // Tags of the middle of each year (github.com/NVIDIA/nccl/tags).
-  constexpr const char* kVersions[] = {"2.0",  "2.3",  "2.4",  "2.7", "2.11",
-                                       "2.14", "2.18", "2.22", "2.27"};  // from 2017 on
-  const std::int64_t place = YamlValue(*year, "year").integer(2012, kToday) - 2017;
-  const auto newest = std::ssize(kVersions) - 1;
-  const char* version = kVersions[std::clamp<std::int64_t>(place, 0, newest)];
-  if (document.find("platform")->kind == YamlNode::Kind::scalar)
-    assign(document,
-           {"platform", library.tree(YamlValue(*document.find("platform"), "platform"), "platforms")});
-  assign(document, assignment("platform.software.nccl", version));
+  constexpr std::array kVersions{"2.0",  "2.3",  "2.4",  "2.7", "2.11",
+                                 "2.14", "2.18", "2.22", "2.27"};  // from 2017 on
+  const int newest = std::ssize(kVersions) - 1;
+  const char* version =
+      kVersions.at(static_cast<std::size_t>(std::clamp(year_of(document) - 2017, 0, newest)));
+  return assignment("platform.software.nccl", version);
 }
 
 std::vector<std::string> apply_software_stack(YamlNode& document, Library& library) {

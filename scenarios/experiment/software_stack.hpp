@@ -39,8 +39,9 @@ std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library
 /// @returns the paths that were set
 std::vector<std::string> apply_software_stack(YamlNode& document, Library& library);
 
-/// Sets the version of the platform's NCCL to that of the document's `year`, where both are given.
-void apply_year(YamlNode& document, Library& library);
+/// The platform's version of NCCL in the document's `year`; none where the document or the platform lacks
+/// them.
+std::optional<Assignment> nccl_of_year(const YamlNode& document, Library& library);
 
 /// Sets the stack's keys of `kernels:`, if the document has that mapping.
 /// @param given  `kernels` of the scenario, whose values hold; the stack's replace those of

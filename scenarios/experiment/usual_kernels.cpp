@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "scenarios/reader/sweep.hpp"
-#include "strategies/mesh/mesh.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
@@ -45,6 +44,12 @@ const char* attention_of(int year) {
 
 }  // namespace
 
+int year_of(const YamlNode& document) {
+  const YamlNode* year = document.find("year");
+  return year == nullptr ? kLastYear
+                         : static_cast<int>(YamlValue(*year, "year").integer(kFirstYear, kLastYear));
+}
+
 std::string usual_precision(const Model& model, const Device& device, int year) {
   if (!is_transformer(model) && year >= 2020 && device_in(device, "tf32")) return "tf32";
   return half_precision(model, device, year);
@@ -75,10 +80,6 @@ void assign_kernels(YamlNode& document, const std::string& text) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// True if every worker has the whole network: no axis of a mesh but data, nothing partitioned.
 bool is_replicated(const YamlNode& strategy) {
   const YamlNode *mesh = strategy.find("mesh"), *shard = strategy.find("shard");
@@ -104,9 +105,7 @@ void apply_usual_kernels(YamlNode& document, const Model& model, const Device& d
   const YamlNode* named = find_path(document, "strategy.precision");
   if (named != nullptr && named->text != "mixed") return;
   const bool mixed = named != nullptr || is_transformer(model);
-  const YamlNode* given = document.find("year");
-  const int year =
-      given == nullptr ? kToday : static_cast<int>(YamlValue(*given, "year").integer(2012, kToday));
+  const int year = year_of(document);
   const std::string precision =
       mixed ? half_precision(model, device, year) : usual_precision(model, device, year);
   if (mixed ? precision == "f32" || !takes_precision(document) : precision != "tf32") return;

@@ -99,7 +99,7 @@ double mean_work(const Workload& workload, std::size_t layers, const MeshOptions
 
 /// Adds the sums of micro-batches' gradients to the backward passes of derived times; measured ones hold
 /// them. PyTorch keeps the first gradient as the sum; each further one takes two reads and a write, unless
-/// the products add to the sum themselves. A pass has the mean of the micro-batches.
+/// the products add to the sum themselves. Each micro-batch gets the mean time.
 void add_sums_of_micro_batches(const KernelChoice& choice, const MeshOptions& options, Trace& times) {
   if (times.kind != Trace::Kind::derived || choice.adds_to_sums()) return;
   const double count = options.micro_batches_of_chunk(),

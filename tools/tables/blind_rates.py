@@ -7,6 +7,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import shlex
 import statistics
 import subprocess
 import tempfile
@@ -119,9 +120,7 @@ def platform_of(program, folder, row):
         device, nodes, everything, routers, link = TORI[name]
         (folder / "cluster.yaml").write_text(TORUS.format(name=name, device=device, nodes=nodes, all=everything, routers=routers, link=link), encoding="utf-8")
     elif name in WRITTEN:
-        words = WRITTEN[name].replace("'", "\x00").split("\x00")
-        options = [word for place, part in enumerate(words) for word in ((part,) if place % 2 else part.split())]
-        called(program, folder, "init", "cluster.yaml", "--new-platform", "--device", row["device"], *options, "-y")
+        called(program, folder, "init", "cluster.yaml", "--new-platform", "--device", row["device"], *shlex.split(WRITTEN[name]), "-y")
     else:
         return name
     return "cluster.yaml"
@@ -150,7 +149,6 @@ def scenario_of(program, folder, row):
 
 
 def forecast(program, folder, row):
-    result = {name: row[name] for name in ("number", "source", "device", "devices", "network", "measured", "unit", "memory_gb")}
     try:
         scenario_of(program, folder, row)
         called(program, folder, "run", "scenario.yaml", "--results-only", "--no-advice", "-o", "results")
@@ -159,13 +157,12 @@ def forecast(program, folder, row):
             raise Refused(f"failed: {found['failed']}")
         each = float(row["sequence"]) if row["unit"] == "tokens/s" else 1
         rate, low, high = (each * float(found[f"samples_per_second{end}"]) for end in ("", "_low", "_high"))
-        result |= {"forecast": f"{rate:.5g}", "low": f"{low:.5g}", "high": f"{high:.5g}", "forecast_memory_gb": f"{float(found['memory_bytes']) / 1e9:.2f}",
+        return {"forecast": f"{rate:.5g}", "low": f"{low:.5g}", "high": f"{high:.5g}", "forecast_memory_gb": f"{float(found['memory_bytes']) / 1e9:.2f}",
                    "error": "" if found["fits"] == "true" else f"does not fit: {found['why_not']}"}
     except Refused as refused:
-        result["error"] = " ".join(str(refused).split())
+        return {"error": " ".join(str(refused).split())}
     except subprocess.TimeoutExpired:
-        result["error"] = f"no result in {TIMEOUT} s"
-    return result
+        return {"error": f"no result in {TIMEOUT} s"}
 
 
 def renewed(program):

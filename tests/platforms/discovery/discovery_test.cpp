@@ -20,7 +20,7 @@ std::string file(const std::string& name) {
 /// The platform that the written file describes.
 Platform written(const DiscoveredPlatform& platform) {
   const Device device = shipped_device(platform.device);
-  const YamlNode root = parse_yaml(platform_file_text(platform, device), "written.yaml");
+  const YamlNode root = parse_yaml_file(platform_file_text(platform, device), "written.yaml");
   return read_platform(YamlValue(root, ""), device);
 }
 
